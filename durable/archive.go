@@ -8,30 +8,31 @@ import (
 	"github.com/holdfast-dev/holdfast/internal/guard"
 )
 
-// Archive is a place outside of the store where copies of runs are kept; package
+// Archive is a place outside the store where copies of runs are kept; package
 // archive has a git repository and a directory. The engine writes a copy when a
 // run has ended and while it waits, in the background: neither the run nor its
-// result waits for that or depends on it. What could not be written is logged,
-// and tried again by the next engine that is opened on the store.
+// result waits for that or depends on it. A copy that could not be written is
+// logged, and the next engine that is opened on the store tries again.
 //
 // An Archive may have a method Off() bool, which Open calls once: when it returns
-// true there is no archive, as if Options.Archive were nil. With a method
-// StoreWord() string it says what log lines call it; without: git-store.
+// true there is no archive, as if Options.Archive were nil. A method StoreWord()
+// string says what log lines call it; without one, they say git-store.
 type Archive interface {
-	// Store keeps a copy of a run in place of the one before. file is the run as
-	// Export writes it; it must not be changed. When Store returns nil the copy
-	// is durable. It is called concurrently, also for the same run, and possibly
-	// with an earlier state of it after a later one, which must then change
-	// nothing. ctx ends some time after Close was called, or after
+	// Store keeps a copy of a run, in place of the previous one. file is the run
+	// as Export writes it; Store must not change it. When Store returns nil, the
+	// copy is durable. It is called concurrently, also for the same run, and
+	// possibly with an earlier state after a later one; the earlier state must
+	// then change nothing. ctx ends some time after Close was called, or after
 	// ArchiveTimeout.
 	Store(ctx context.Context, runID string, file []byte) error
 }
 
-// ArchiveTimeout bounds one write to the archive.
+// ArchiveTimeout limits one write to the archive.
 const ArchiveTimeout = archiver.Timeout
 
-// orNone returns the archive that a program has given, nil if it is none: what is
-// kept nowhere must not be marked as archived, or retention would delete it.
+// orNone returns the archive that a program has given, nil if that is off: a run
+// that is kept nowhere must not be marked as archived, or retention would delete
+// it.
 func orNone(a Archive) (Archive, error) {
 	s, ok := a.(interface{ Off() bool })
 	if !ok {
@@ -47,7 +48,7 @@ func orNone(a Archive) (Archive, error) {
 	return a, nil
 }
 
-// newArchiver returns what writes copies of the engine's runs.
+// newArchiver returns the Archiver that writes copies of the engine's runs.
 func newArchiver(e *Engine) *archiver.Archiver {
 	return archiver.New(archiver.Options{
 		To: e.options.Archive, Store: e.store, Log: e.log.Logger, AboutID: e.log.AboutID,

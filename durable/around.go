@@ -9,15 +9,15 @@ import (
 	"github.com/holdfast-dev/holdfast/internal/guard"
 )
 
-// Options.Around wraps every attempt. It is of this process and leaves no trace
-// in the history but through the attempt's outcome, so a program may change it
+// Options.Around wraps every attempt. It belongs to this process, and the
+// history shows of it only the attempt's outcome, so a program may change it
 // from one deployment to the next.
 
 // ErrNoResult: a function of Options.Around returned nil without having called
 // next, so the attempt has no result. It is recorded as a failed attempt.
 var ErrNoResult = errors.New("durable: a function of Options.Around returned nil without having called next: the attempt has no result. Return an error to fail it")
 
-// errNextAgain is what next returns when the body must not run any more.
+// errNextAgain is what next returns when the body may no longer run.
 var errNextAgain = errors.New("durable: Options.Around: next was called a second time, or after the attempt had ended; a body runs once in an attempt")
 
 // checkAround returns an error unless every function can be called.
@@ -30,7 +30,7 @@ func checkAround(list []func(context.Context, AttemptInfo, func(context.Context)
 	return nil
 }
 
-// chain is one attempt under way within Options.Around.
+// chain is one attempt that runs within Options.Around.
 type chain struct {
 	list    []func(context.Context, AttemptInfo, func(context.Context) error) error
 	attempt *attempt
@@ -41,7 +41,7 @@ type chain struct {
 	over    chan struct{} // closed when the body has returned
 	payload []byte
 	err     error                 // of the body
-	inner   atomic.Pointer[error] // the last one that any next returned
+	inner   atomic.Pointer[error] // the last error that any next returned
 }
 
 const (
@@ -51,8 +51,8 @@ const (
 )
 
 // around runs the body of an attempt within the functions of Options.Around.
-// The outcome is the body's, unless they make an error of it: they cannot make
-// a result.
+// The outcome is the body's, unless they turn it into an error: they cannot
+// make a result.
 func (st *step) around(a *attempt, b body) (payload []byte, err error) {
 	c := &chain{list: st.call.scope.run.eng.options.Around, attempt: a, info: Attempt(a), body: b, over: make(chan struct{})}
 	// Also when one of them panics: a body that it has left running on another
@@ -82,7 +82,7 @@ func (c *chain) close() {
 	}
 }
 
-// call calls the function number i, or the body behind the last.
+// call calls function number i, or the body after the last one.
 func (c *chain) call(ctx context.Context, i int) error {
 	if i == len(c.list) {
 		return c.run(ctx)

@@ -12,16 +12,17 @@ import (
 	"github.com/holdfast-dev/holdfast/store"
 )
 
-// The limits of attributes. Names are bounded like all names: store.MaxName.
+// The limits of attributes. Names are limited like all names: store.MaxName.
 const (
 	// MaxAttributes is how many a run may have.
 	MaxAttributes = 64
-	// MaxAttributeValue bounds a value, in bytes.
+	// MaxAttributeValue is the largest size of a value, in bytes.
 	MaxAttributeValue = 1 << 10
 )
 
-// Attributes sets values by which runs can be searched; one that is empty is
-// not set. SetAttributes has the limits, and changes them while the run lives.
+// Attributes sets values by which runs can be searched; an empty value is not
+// set. SetAttributes says which limits they have, and changes them while the
+// run lives.
 func Attributes(a map[string]string) StartOption {
 	return func(o *startOptions) {
 		if o.attributes == nil {
@@ -32,17 +33,17 @@ func Attributes(a map[string]string) StartOption {
 	}
 }
 
-// SetAttributes changes the values by which the run can be searched: each of
-// set takes the place of the one with its name, an empty value removes the
-// name, and the others stay as they are. It is durable when it returns, and
-// costs one write, in which row and history change together. On replay nothing
-// is changed.
+// SetAttributes changes the values by which the run can be searched: each value
+// of set replaces the one with its name, an empty value removes the name, and
+// the others stay as they are. The change is durable when SetAttributes
+// returns, and costs one write, in which row and history change together. A
+// replay changes nothing.
 //
 // It is a durable call of a workflow function, branch or item. A run has at
 // most MaxAttributes, with names like those of steps and values of at most
 // MaxAttributeValue bytes of UTF-8 without control characters; anything else is
-// refused with an error that matches ErrInvalid. What concerns the number is
-// decided by the set there is at that moment, and recorded.
+// refused with an error that matches ErrInvalid. Whether there are too many is
+// decided by the attributes of that moment, and recorded.
 func SetAttributes(ctx context.Context, set map[string]string) error {
 	s, err := scopeOf(ctx, "attributes")
 	if err != nil {
@@ -89,9 +90,9 @@ func SetAttributes(ctx context.Context, set map[string]string) error {
 	return r.eng.program.errors.Restore(refused)
 }
 
-// adoptAttributes takes over what the history says of them: what was set last,
-// else what the run was started with. A history that is older than this record
-// leaves them to the row.
+// adoptAttributes takes over the attributes from the history: those that were
+// set last, else those the run was started with. A history that is older than
+// this record leaves them to the row.
 func (dc *decisions) adoptAttributes(atStart map[string]string) {
 	r := dc.run
 	switch {
@@ -102,7 +103,7 @@ func (dc *decisions) adoptAttributes(atStart map[string]string) {
 	}
 }
 
-// mergeAttributes returns the set that r has once set is applied. The
+// mergeAttributes returns the attributes that r has once set is applied. The
 // committer's mutex is held. The map is a new one: the old one may be on its
 // way to the store.
 func (dc *decisions) mergeAttributes(set map[string]string) map[string]string {

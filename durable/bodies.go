@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// bodies are the step bodies of a run that are under way.
+// bodies are the running step bodies of a run.
 type bodies struct {
 	run   *run
 	count atomic.Int32 // steps that are being performed
@@ -20,20 +20,20 @@ type bodies struct {
 	local locals // of bodies of this execution; see stepbody.Body
 }
 
-// begin counts a step in.
+// begin adds a step to the count.
 func (b *bodies) begin() { b.count.Add(1) }
 
-// end counts a step out.
+// end takes a step out of the count.
 func (b *bodies) end() {
 	if b.count.Add(-1) == 0 && b.run.dead.Load() != nil {
 		nudge(b.resting)
 	}
 }
 
-// await waits, in a run that stops here without an outcome, for the steps
-// under way in branches that the function has not waited for: their bodies go on
-// as one of its own would, and what they come to is recorded. Their contexts end
-// by what stops the run, not by this.
+// await waits, in a run that stops here without an outcome, for the running steps of
+// branches that the function has not waited for: their bodies go on as one of its own
+// would, and their outcomes are recorded. What stops the run ends their contexts;
+// await does not.
 func (b *bodies) await() {
 	r := b.run
 	d := r.dead.Load()
@@ -44,7 +44,7 @@ func (b *bodies) await() {
 		select {
 		case <-b.resting:
 		case <-r.ctx.Done():
-			// A body has a moment for its last words, as Close gives it.
+			// A body gets a moment to return, as in Close.
 			t := time.NewTimer(afterGrace)
 			select {
 			case <-b.resting:
@@ -57,8 +57,7 @@ func (b *bodies) await() {
 	}
 }
 
-// underWay has the keys of the bodies that are executed at the moment, in the order in
-// which they began.
+// underWay has the keys of the running bodies, in the order in which they began.
 type underWay struct {
 	mu   sync.Mutex
 	keys []*string

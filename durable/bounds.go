@@ -9,15 +9,16 @@ import (
 )
 
 // ErrLeaseExpired: this executor could not renew its lease in time, so another
-// one may take its runs. It is the cause with which contexts of step bodies under
-// way end, shortly before the lease runs out. If the run is still this executor's
-// once the store takes a beat again, it goes on: an error that the body returned
-// is not recorded, and the attempt runs again; a result is recorded.
+// one may take its runs. It is the cause with which the contexts of running step
+// bodies end, shortly before the lease runs out. If the run is still this
+// executor's once the store takes a heartbeat again, it goes on: an error that
+// the body returned is not recorded, and the attempt runs again; a result is
+// recorded.
 var ErrLeaseExpired = errors.New("durable: the lease could not be renewed in time, and another executor may take the run")
 
-// bounds are the context of a body that looks at its context: it ends with what
-// the body was called with, with the term of the lease, and when the body has
-// returned. Bodies that do not look need none.
+// bounds is the context of a body that looks at its context. It ends with the
+// context that the body was called with, with the term of the lease, and when the
+// body has returned. A body that does not look needs none.
 type bounds struct {
 	context.Context
 	cancel context.CancelCauseFunc
@@ -25,7 +26,7 @@ type bounds struct {
 }
 
 // mayBegin waits until the body of a may begin, after something that may have
-// taken long: it returns why not.
+// taken long. It returns why the body may not begin.
 func (a *attempt) mayBegin() error {
 	if !a.step.call.scope.run.eng.heart.Lease.Holds(time.Now()) {
 		if err := a.step.awaitLease(); err != nil {
@@ -33,7 +34,7 @@ func (a *attempt) mayBegin() error {
 		}
 	}
 	if a.term.Over() {
-		return ErrLeaseExpired // not an outcome: a later attempt has a context that lives
+		return ErrLeaseExpired // not an outcome: a later attempt has a context that has not ended
 	}
 	return nil
 }
@@ -49,7 +50,8 @@ func (st *step) awaitLease() error {
 	return s.stopped()
 }
 
-// bound returns the context whose end is that of the body's.
+// bound returns the bounds of the body, and makes them when they are first
+// needed.
 func (a *attempt) bound() context.Context {
 	if b := a.bounds.Load(); b != nil {
 		return b

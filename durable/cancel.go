@@ -29,16 +29,16 @@ func (e *CancelledError) Error() string {
 // Is matches ErrCancelled.
 func (e *CancelledError) Is(target error) bool { return target == ErrCancelled }
 
-// Cancel asks a run to end. It is durable when Cancel returns, from any process,
-// and the run stops soon after: contexts of step bodies under way end with a
-// *CancelledError as cause, what such a body still completes is recorded, and no
-// further body begins. A run that has completed in the same moment stays
-// completed; one that nothing was executed of is cancelled at once; one without
-// a live owner when somebody claims it.
+// Cancel asks a run to end. It may be called in any process; the request is durable
+// when Cancel returns, and the run stops soon after: the contexts of running step
+// bodies end with a *CancelledError as cause, what such a body still completes is
+// recorded, and no further body begins except those of compensations. A run that has
+// completed at the same moment stays completed. A run of which nothing was executed is
+// cancelled at once; one without a live owner, when an executor claims it.
 //
 // Errors: ErrNotFound; *NotRunningError when it has ended; ErrUnavailable when the
 // store could not be reached: whether the cancel was recorded is not known then,
-// and it can be asked for again. Cancelling twice is no error.
+// and it can be asked for again. Cancelling twice is not an error.
 func (e *Engine) Cancel(ctx context.Context, id, reason string) error {
 	data, err := json.Marshal(history.MessageData{Reason: guard.Text(reason, guard.MaxText)})
 	if err != nil {
@@ -54,7 +54,7 @@ func (e *Engine) Cancel(ctx context.Context, id, reason string) error {
 		return fmt.Errorf("durable: cancelling run %s: %w", id, storeError(err))
 	}
 	if m.ID = history.CancelID(h.Branches); m.ID != history.FirstCancel {
-		// That one was taken back by a forced Resume.
+		// A forced Resume has taken that one back.
 		if err := e.mailroom.send(ctx, m); err != nil {
 			return err
 		}
@@ -62,7 +62,7 @@ func (e *Engine) Cancel(ctx context.Context, id, reason string) error {
 	return e.cancelIdle(ctx, h, reason)
 }
 
-// cancelIdle carries a cancel out at once on a run that has executed nothing.
+// cancelIdle carries out a cancel at once if the run has executed nothing.
 func (e *Engine) cancelIdle(ctx context.Context, h *store.History, reason string) error {
 	if h.Run.Status != store.Pending {
 		return nil
@@ -81,7 +81,7 @@ func (e *Engine) cancelIdle(ctx context.Context, h *store.History, reason string
 	if err != nil && !definite(err) && !commit.Overtaken(err) {
 		return fmt.Errorf("durable: cancelling run %s: %w", h.Run.ID, storeError(err))
 	}
-	return nil // whoever was faster finds the message
+	return nil // the executor that was faster finds the message
 }
 
 // cancel lets a cancel reach the execution.

@@ -15,9 +15,9 @@ type Codec interface {
 // JSON is the default codec: encoding/json.
 func JSON() Codec { return payload.JSON{} }
 
-// StrictJSON is JSON, but a value with a field that its type here has no place for
-// cannot be read: a field that was renamed reads zero with JSON, in silence. It is
-// for tests; package durabletest replays histories with it.
+// StrictJSON is JSON, except that it cannot read a value with a field that its
+// type here lacks. With JSON, a field that was renamed silently reads as zero. It
+// is for tests; package durabletest replays histories with it.
 func StrictJSON() Codec { return payload.JSON{Strict: true} }
 
 // DefaultCompressAbove is the size in bytes above which an encoded value is

@@ -9,13 +9,13 @@ import (
 )
 
 // Deadline limits how long a run may take, counted from its start by the
-// store's clock, over all restarts. When it passes, contexts of step bodies under
-// way end with ErrDeadline as cause, what such a body still completes is
-// recorded, no further body begins but those of compensations, and durable calls
-// that are not recorded yet return ErrDeadline. The run then ends failed,
-// with CodeDeadline, and is not offered for Resume. A run that nobody executes at
-// that moment is ended by whoever claims it; one whose function has returned
-// before it is not touched.
+// store's clock, over all restarts. When it passes, the contexts of running step
+// bodies end with ErrDeadline as cause, what such a body still completes is
+// recorded, no further body begins except those of compensations, and durable calls
+// that are not recorded yet return ErrDeadline. The run then ends failed, with
+// CodeDeadline, and is not offered for Resume. If no process executes the run at
+// that moment, the executor that claims it next ends it. A run whose function has
+// returned before the deadline is not affected.
 //
 // d must be above zero and at most MaxSleep.
 func Deadline(d time.Duration) StartOption {
@@ -45,8 +45,8 @@ func (e *deadlineError) Is(target error) bool { return target == ErrDeadline }
 
 // watchDeadline stops the run when its deadline passes, until the function it
 // returns is called. It decides at once when the deadline has passed already, so
-// that a run recovered too late begins no body. Of a run that was being undone it
-// was decided when that began.
+// that a run recovered too late begins no body. For a run that is being undone,
+// that was decided when the undoing began.
 func (st *stopping) watchDeadline() (end func()) {
 	r := st.run
 	late, decided := r.past.WasLate(r.origin.deadline)
@@ -93,8 +93,8 @@ func (st *stopping) watchDeadline() (end func()) {
 	}
 }
 
-// ifLate stops the run when its deadline has passed at the moment given, unless
-// it was decided before that it came too late to do so.
+// ifLate stops the run if its deadline has passed at the given moment, unless it
+// was decided before that the deadline came too late to do so.
 func (st *stopping) ifLate(at store.Time) {
 	r := st.run
 	late, decided := r.past.WasLate(r.origin.deadline)
@@ -103,8 +103,8 @@ func (st *stopping) ifLate(at store.Time) {
 	}
 }
 
-// PastDeadline says why a run that has failed cannot be resumed any more, empty
-// if its deadline is not in the way.
+// PastDeadline says why a failed run can no longer be resumed; empty if its
+// deadline does not prevent that.
 func (d operators) PastDeadline(row *store.Run) string {
 	if row.Status != store.Failed || row.DeadlineAt == 0 || row.DeadlineAt > d.eng.now() {
 		return ""

@@ -23,9 +23,9 @@ type deathKind int
 const (
 	deathLost     deathKind = iota // another executor has it: write nothing
 	deathShutdown                  // the engine closes: record an interruption
-	deathParked                    // it cannot go on with this code or data: the same, with a code
+	deathParked                    // it cannot go on with this code or data: record an interruption with a code
 	deathUnloaded                  // it only waits: write nothing, and load it again when something happens
-	deathPaused                    // somebody asked for a pause: bodies under way end and are recorded
+	deathPaused                    // a pause was asked for: running bodies end and are recorded
 	deathRenewed                   // it continues with a new input: only that is still written
 )
 
@@ -46,7 +46,7 @@ func (r *run) alive() error {
 	return d.err
 }
 
-// deathOf returns what makes r dead, nil if it lives.
+// deathOf returns the error by which r is dead, nil if it is alive.
 func (r *run) deathOf() error {
 	if d := r.dead.Load(); d != nil {
 		return d.err
@@ -70,7 +70,7 @@ func (r *run) die(d *death) error {
 	return r.dead.Load().err
 }
 
-// unloaded reports whether r has made way for a later execution of this process.
+// unloaded reports whether r has made way for a later execution in this process.
 func (r *run) unloaded() bool {
 	d := r.dead.Load()
 	return d != nil && d.kind == deathUnloaded
@@ -82,14 +82,14 @@ func (r *run) damaged(seq int64, err error) error {
 	return r.die(&death{kind: deathParked, code: CodeDamaged, err: &DamagedError{RunID: r.id, Seq: seq, Err: err}})
 }
 
-// unrecorded parks r, because the store, or code of the user's, has kept the
+// unrecorded parks r, because the store, or the user's code, has prevented the
 // outcome of a call from being recorded, and returns the error for the caller.
 func (r *run) unrecorded(key string, err error) error {
 	return r.die(&death{kind: deathParked, code: CodeUnrecorded, err: &UnrecordedError{RunID: r.id, Key: key, Err: err}})
 }
 
-// refuses returns the error of a call whose value cannot be encoded. For want of a
-// key the run is parked: it can go on once there is one.
+// refuses returns the error of a call whose value cannot be encoded. If a key is
+// missing, the run is parked: it can go on once there is one.
 func (r *run) refuses(e *EncodeError) error {
 	if errors.Is(e.Err, ErrNoKey) {
 		return r.unrecorded(e.Key, e.Err)
@@ -108,7 +108,7 @@ func (r *run) undecodable(key, recorded string, wanted reflect.Type, err error) 
 	return r.die(&death{kind: deathParked, code: codeOfDecode(err), err: und})
 }
 
-// codeOfDecode tells damaged data from data of another format or type.
+// codeOfDecode distinguishes damaged data from data of another format or type.
 func codeOfDecode(err error) string {
 	if errors.Is(err, envelope.ErrDamaged) {
 		return CodeDamaged

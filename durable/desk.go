@@ -31,7 +31,7 @@ func init() {
 	}
 }
 
-// operators is the engine as those see it who operate on its runs.
+// operators is the engine as package operate sees it.
 type operators struct{ eng *Engine }
 
 func (d operators) ID() string                  { return d.eng.id }
@@ -137,8 +137,8 @@ func (d operators) Unheard(ctx context.Context, row *store.Run, child string) (*
 	return d.toldOf(row, lost), nil
 }
 
-// toldOf returns what operators know of a child of which the run with this row will not
-// hear.
+// toldOf returns what operators are told of a child of whose end the run with this row
+// will not hear.
 func (d operators) toldOf(row *store.Run, lost *unheard) *desk.Unheard {
 	return &desk.Unheard{
 		Child: lost.row, Text: lost.text(), Advice: lost.advice(row),
@@ -218,13 +218,13 @@ func (d operators) GoOn(ctx context.Context, id string) {
 
 // epochs gives out epochs, each once.
 //
-// Runs are created with the microsecond of their birth as epoch. A store takes a
-// creation with the epoch and the first event that are on record already for one
-// whose reply was lost, and says that it is done. Two starts of the same run in
-// one microsecond are one start; two imports are not: the files may differ after
-// their first event, and in their inboxes, of which only that of the first is
-// there. So an engine gives no epoch to two imports, and an import that was told
-// that it has created a run looks whether it was this one.
+// Runs are created with the microsecond of their birth as epoch. If the epoch and the
+// first event of a creation are on record already, a store takes it for a repeat whose
+// reply was lost, and says that it is done. Two starts of the same run in one
+// microsecond are one start. Two imports are not: the files may differ after their
+// first event, and in their inboxes, of which only the first one's is stored. So an
+// engine never gives the same epoch to two imports, and an import that is told that it
+// has created a run checks that it was this import.
 type epochs struct{ last atomic.Int64 }
 
 func (x *epochs) next(now store.Time) int64 {
@@ -237,7 +237,8 @@ func (x *epochs) next(now store.Time) int64 {
 }
 
 // KeysToTake returns the exclusive keys that a run must take again when it is
-// resumed: those it was started with, if it has failed and so freed them.
+// resumed: those it was started with, if it has failed or was cancelled and so freed
+// them.
 func (d operators) KeysToTake(ctx context.Context, row *store.Run) ([]string, error) {
 	if row.Status != store.Failed && row.Status != store.Cancelled {
 		return nil, nil

@@ -2,24 +2,24 @@ package durable
 
 import "github.com/holdfast-dev/holdfast/internal/payload"
 
-// Keys are the keys that payloads are encrypted with. Its methods are called
-// from any goroutine, and an error or a panic of theirs stops no program.
-// StaticKeys makes one of keys that are at hand.
+// Keys has the keys with which payloads are encrypted. Its methods are called from any
+// goroutine, and an error or a panic in them does not stop the program. StaticKeys
+// makes one from given keys.
 type Keys interface {
 	// Current returns the id of the key for what is recorded from now on: 1 to
 	// 64 printable ASCII characters without a space. It is called for each
-	// payload and must be quick. Another id than before is a rotation; "" means
+	// payload and must be quick. A different id than before is a rotation; "" means
 	// that new payloads are not encrypted.
 	//
-	// While the current key cannot be had, the one before stays in use. Where there
-	// is none before, because the engine was opened with "", nothing is recorded that
-	// is to be encrypted: calls fail with an error that matches ErrNoKey, and runs are
-	// parked, until the key can be had.
+	// While the current key is not available, the previous one stays in use. If there
+	// is no previous one, because the engine was opened with "", nothing that is to be
+	// encrypted is recorded: calls fail with an error that matches ErrNoKey, and runs
+	// are parked, until the key is available.
 	Current() string
 	// Key returns the key with this id: KeySize random bytes. An id means the
-	// same key for ever, and stays known as long as a run is kept that has a
-	// payload made with it. A key that was returned is kept in memory and not
-	// asked for again.
+	// same key for ever, and must stay known as long as a run is kept that has a
+	// payload made with it. The engine keeps a returned key in memory and does not ask
+	// for it again.
 	Key(id string) ([]byte, error)
 }
 
@@ -27,12 +27,12 @@ type Keys interface {
 const KeySize = payload.KeySize
 
 var (
-	// ErrNoKey: a payload is encrypted with a key that Options.Encrypt does not
-	// give. The run is parked and can be resumed once it does.
+	// ErrNoKey: a payload is encrypted with a key that Options.Encrypt does not have.
+	// The run is parked and can be resumed once it does.
 	ErrNoKey = payload.ErrNoKey
-	// ErrWrongKey: a payload cannot be opened, because Options.Encrypt gives
-	// another key under the id than the one it was encrypted with. Nothing is
-	// damaged: the run is parked and can be resumed with the right key.
+	// ErrWrongKey: a payload cannot be opened, because Options.Encrypt has another key
+	// under the id than the one it was encrypted with. Nothing is damaged: the run is
+	// parked and can be resumed with the right key.
 	ErrWrongKey = payload.ErrWrongKey
 	// ErrDecrypt: a payload was changed, or encrypted for another place than the
 	// one it was found in. The key is the right one.
@@ -40,7 +40,7 @@ var (
 )
 
 // StaticKeys returns Keys that hold these keys. The map and the keys are copied;
-// the result prints as the ids alone.
+// the result prints only the ids.
 func StaticKeys(current string, keys map[string][]byte) Keys {
 	return payload.StaticKeys(current, keys)
 }

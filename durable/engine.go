@@ -52,19 +52,19 @@ type Engine struct {
 	archiver  *archiver.Archiver // nil: nothing is archived
 }
 
-// program is what the engine knows of the program it is in.
+// program is what the engine knows of the program that it is part of.
 type program struct {
 	build       string          // its label
 	environment *Environment    // of this process; nil: it is neither recorded nor compared
-	recorded    json.RawMessage // that, as the first event of a run keeps it
+	recorded    json.RawMessage // the environment, as the first event of a run keeps it
 	defs        *definitions
 	errors      *faults.Registry
 }
 
-// lifetime has the contexts of what an engine has under way, in the order in which
-// Close ends them.
+// lifetime has the contexts of the work of an engine, in the order in which Close
+// ends them.
 type lifetime struct {
-	loops    context.Context // of the engine's own goroutines, but for the beat
+	loops    context.Context // of the engine's own goroutines, except the heartbeat
 	endLoops context.CancelFunc
 	endBeat  context.CancelFunc // after the last run has ended: until then the lease must hold
 	giveUp   context.CancelFunc // ends the committer's tries
@@ -72,10 +72,9 @@ type lifetime struct {
 	endRuns  context.CancelCauseFunc
 }
 
-// Open registers an executor on st and returns its engine. It claims nothing
-// that existed before until Recover is called; runs that are started from now
-// on are executed at once. The store stays the caller's to close, after the
-// engine.
+// Open registers an executor on st and returns its engine. Until Recover is called,
+// it claims no run that existed before; runs that are started from now on are
+// executed at once. The caller closes the store, after the engine.
 //
 // Errors: ErrInvalid for options that cannot be used (a nil function, a
 // workflow registered twice), ErrUnavailable when the store cannot be reached.
@@ -147,7 +146,7 @@ func Open(ctx context.Context, st store.Store, o Options) (*Engine, error) {
 
 func newExecutorID() string {
 	var b [9]byte
-	_, _ = rand.Read(b[:]) // never fails, says its documentation
+	_, _ = rand.Read(b[:]) // never fails, according to its documentation
 	return "ex-" + hex.EncodeToString(b[:])
 }
 
@@ -160,7 +159,7 @@ func (e *Engine) Store() store.Store { return e.store }
 // now returns the store's time as far as this process knows it.
 func (e *Engine) now() store.Time { return e.storeTime(time.Now()) }
 
-// storeTime converts a moment of this process's clock.
+// storeTime converts a moment of this process's clock to the store's time.
 func (e *Engine) storeTime(t time.Time) store.Time {
 	return e.heart.Clock.At(t)
 }
@@ -182,13 +181,15 @@ func put[K comparable, V any](m map[K]V, k K, v V) map[K]V {
 	return m
 }
 
-// Close stops the engine gracefully: no further step begins; bodies under way
-// are waited for up to Options.Grace, and what they return in that time is
-// recorded; then their contexts end with the cause ErrShutdown. Runs that have
-// not ended are recorded as interrupted and can be claimed at once. Close
-// returns when every goroutine of the engine has ended, or with an error that
-// names the step bodies that ignore their context. A second Close waits for the
-// first and returns nil.
+// Close stops the engine gracefully: no further step begins; Close waits for running
+// bodies up to Options.Grace, and what they return in that time is recorded; then it
+// ends their contexts with the cause ErrShutdown. Runs that wait stay as they are.
+// Other runs that have not ended are recorded as interrupted and can be claimed at
+// once, or, unless their policy is ResumeOnBoot, only be resumed by a person
+// (CodeShutdown). Close returns when every goroutine of the engine has ended, or
+// with an error that names the step bodies that ignore their context and the runs
+// whose commits the store has not answered. A second Close waits for the first and
+// returns nil.
 func (e *Engine) Close() error {
 	running, first := e.roster.close()
 	if !first {
@@ -224,8 +225,8 @@ func (e *Engine) Close() error {
 // afterGrace is how long a body has to return once its context has ended.
 const afterGrace = time.Second
 
-// drain waits for the runs' goroutines: first as they are, then with their
-// contexts ended.
+// drain waits for the runs' goroutines: first with their contexts as they are, then
+// with their contexts ended.
 func (e *Engine) drain() error {
 	done := make(chan struct{})
 	go func() {
@@ -241,7 +242,7 @@ func (e *Engine) drain() error {
 	if waitFor(done, afterGrace) {
 		return nil
 	}
-	// A store that is gone holds runs back, too.
+	// A store that does not answer holds up runs, too.
 	e.life.giveUp()
 	e.committer.Abandon()
 	if waitFor(done, afterGrace) {
@@ -250,7 +251,8 @@ func (e *Engine) drain() error {
 	return e.leftBehind()
 }
 
-// leftBehind says which runs Close does not wait for any longer, and why.
+// leftBehind returns an error that names the runs for which Close no longer waits,
+// and says why.
 func (e *Engine) leftBehind() error {
 	runs := e.roster.all()
 	unanswered := e.committer.Unanswered()
@@ -301,8 +303,8 @@ func sleep(ctx context.Context, d time.Duration) {
 	}
 }
 
-// Grace returns for how long Close waits for step bodies under way, so that a
-// program which is told to stop can say how long that takes at most.
+// Grace returns how long Close waits for running step bodies, so that a program that
+// is told to stop can say how long that takes at most.
 func (e *Engine) Grace() time.Duration { return max(0, e.options.Grace) }
 
 // runsOf yields the rows that match, page by page; after an error it ends.
@@ -329,18 +331,17 @@ func (e *Engine) runsOf(ctx context.Context, f store.Filter) iter.Seq2[*store.Ru
 	}
 }
 
-// scanPage is how many rows are read at a time when all that match are.
+// scanPage is how many rows are read at a time when all matching rows are read.
 const scanPage = 1000
 
-// sign has an event that claims a run say who claims it. The executor's record in
-// the store goes when its process ends; what the history says of who had the run
-// must not need it.
+// sign makes an event that claims a run say who claims it. The executor's record in
+// the store goes when its process ends; the history must still say who had the run.
 func (e *Engine) sign(d *history.Claim) *history.Claim {
 	d.Executor, d.Name, d.Host, d.PID, d.Build = e.id, e.options.Name, host.Name(), os.Getpid(), e.program.build
 	return d
 }
 
-// newTracing returns what makes the spans of an engine, which is about to be opened.
+// newTracing returns what makes the spans of an engine that is about to be opened.
 func newTracing(e *Engine) telemetry.Tracing {
 	return telemetry.Tracing{
 		Tracer: telemetry.NewTracer(e.options.TracerProvider), Store: e.store, ExecutorID: e.id, Link: e.options.TraceMode == TraceLink,
@@ -348,15 +349,15 @@ func newTracing(e *Engine) telemetry.Tracing {
 	}
 }
 
-// parkedCodes are why an interrupted run may be unable to go on.
+// parkedCodes are the reasons for which an interrupted run may be unable to go on.
 var parkedCodes = []string{CodeDefinitionChanged, CodeUndecodable, CodeDamaged, CodeNotRegistered, CodeChildMissing, CodeUnrecorded}
 
-// quarantinedRuns are runs that have failed, as far as the store goes, though an
-// operator is to decide about them.
+// quarantinedRuns are failed runs, as far as the store knows, about which an
+// operator is to decide.
 var quarantinedRuns = store.Filter{Statuses: []store.Status{store.Failed}, Codes: []string{CodeQuarantined}}
 
-// newMetrics returns the instruments of an engine, which is about to be opened. At each
-// collection they ask what is going on, until they are stopped.
+// newMetrics returns the instruments of an engine that is about to be opened. They
+// ask for its state at each collection, until they are stopped.
 func newMetrics(e *Engine) (*telemetry.Metrics, error) {
 	return telemetry.NewMetrics(telemetry.MetricsOptions{
 		Meter: e.options.MeterProvider, ExecutorID: e.id, Workflows: slices.Collect(maps.Keys(e.program.defs.byName)),

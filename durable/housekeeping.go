@@ -8,7 +8,8 @@ import (
 	"github.com/holdfast-dev/holdfast/store"
 )
 
-// newHeart makes the heart of an engine; internal/heart knows how it beats.
+// newHeart makes the heart of an engine: internal/heart sends its heartbeats and
+// keeps its lease.
 func newHeart(e *Engine) *heart.Heart {
 	return heart.New(heart.Options{
 		Store: e.store, Log: e.log.Logger,
@@ -22,9 +23,9 @@ func newHeart(e *Engine) *heart.Heart {
 // recoverReminder is how long after Open a missing Recover is worth a warning.
 const recoverReminder = 10 * time.Second
 
-// tend acts on a pulse. Whatever else is to be looked at once a beat has its
-// place here; what takes long gets a goroutine of its own, like recovery.loop,
-// so that the next pulse is not kept waiting.
+// tend acts on a pulse, the store's answer to a heartbeat. Whatever else is to be
+// checked with each heartbeat belongs here. A check that takes long gets a goroutine
+// of its own, like recovery.loop, so that the next pulse does not wait.
 func (rc *recovery) tend(p *store.Pulse) {
 	e := rc.eng
 	for _, m := range p.Mail {
@@ -33,9 +34,9 @@ func (rc *recovery) tend(p *store.Pulse) {
 	if e.claims.bulk.waits() || e.claims.later.waits() {
 		nudge(e.claims.wake)
 	}
-	// The looks take turns, so that an engine with nothing to do hardly asks the
-	// store: what it owns after every second beat, who lives after every sixth, which
-	// is two leases.
+	// The checks take turns, so that an engine with nothing to do hardly asks the
+	// store: what it owns after every second heartbeat, who lives after every sixth,
+	// which is two leases.
 	if rc.turn = (rc.turn + 1) % 6; rc.turn == 0 {
 		rc.unserved.look(e.life.loops)
 	} else if rc.turn%2 == 1 {

@@ -11,14 +11,14 @@ import (
 	"github.com/holdfast-dev/holdfast/store"
 )
 
-// Info is what Get tells of a run.
+// Info is what Get returns about a run.
 type Info struct {
 	store.Run
-	// Steps done so far in this generation, those in branches and items included.
+	// Steps done so far in this generation, including those in branches and items.
 	Steps int
 	// Total is how many steps there are: the number of Declared names; without
-	// any, the highest count that is known, of this run's steps and of those of the
-	// last completed run of the same workflow and version. It is never a guess.
+	// any, the higher of two known counts: this run's steps, and those of the last
+	// completed run of the same workflow and version. It is never a guess.
 	// operate.Operator.Standing counts those of the Declared ones that are done.
 	Total int
 	// Active is how long the run was executed, in all processes together, up to
@@ -36,8 +36,8 @@ type Info struct {
 	Headers map[string]string
 	// Exclusive are the keys it was started with: it holds them until it ends.
 	Exclusive []string
-	// Environment it was started in, nil if that was not recorded, and what of it
-	// is another in this process, a line each.
+	// Environment in which it was started, nil if that was not recorded.
+	// Differences says, a line each, what is different in this process.
 	Environment *Environment
 	Differences []string
 }
@@ -86,8 +86,8 @@ func (e *Engine) List(ctx context.Context, f store.Filter) (store.Page, error) {
 	return p, nil
 }
 
-// History yields the events of a run's current lineage in order. After an error
-// it ends.
+// History yields the events of a run's current lineage in order. It ends after an
+// error.
 func (e *Engine) History(ctx context.Context, id string) iter.Seq2[store.Event, error] {
 	return func(yield func(store.Event, error) bool) {
 		h, err := e.store.Load(ctx, id, store.Cursor{})
@@ -121,10 +121,10 @@ func (e *Engine) stepsOfLastCompleted(ctx context.Context, row *store.Run) (int,
 }
 
 // Executing returns the key of a step whose body this engine executes for a run
-// at this moment, of several the one that began last. ok is false when there is
-// none: the run is elsewhere, or waits, or is between two steps. Nothing of a
-// plain step is on record before it is over, so this is how a program shows what
-// it does itself.
+// at this moment; of several, the one that began last. ok is false if there is
+// none: the run is elsewhere, or waits, or is between two steps. A plain step
+// records nothing before it is over, so this is how a program shows what it is
+// doing itself.
 func (e *Engine) Executing(id string) (key string, ok bool) {
 	r := e.roster.active(id)
 	if r == nil {
@@ -138,7 +138,7 @@ func (e *Engine) Executing(id string) (key string, ok bool) {
 
 // Health asks the store and looks at the engine. Its error, ErrUnavailable or
 // the cause of ctx's end, says that the store did not answer; what the engine
-// knows by itself is filled in all the same. It costs one small query.
+// knows by itself is filled in nevertheless. It costs one small query.
 func (e *Engine) Health(ctx context.Context) (Health, error) {
 	h := Health{Closing: e.roster.isClosing()}
 	h.Executing, h.Unloaded = e.roster.count()
@@ -146,8 +146,8 @@ func (e *Engine) Health(ctx context.Context) (Health, error) {
 	h.CommitP99, h.Commits = e.committer.Pace(time.Now())
 	h.TimersLate = e.dormitory.timersLate()
 	h.BeatAge = e.heart.Age()
-	// Nothing but an interruption or a failure gives a run a code: one that is
-	// pending has none.
+	// Of these runs only an interrupted one may have a code; a pending one has
+	// none.
 	waiting, err := e.store.Count(ctx, store.Filter{Statuses: []store.Status{store.Pending, store.Interrupted}}, store.ByCode)
 	if err != nil {
 		return h, fmt.Errorf("durable: health: %w", storeError(err))
@@ -163,16 +163,17 @@ func (e *Engine) Health(ctx context.Context) (Health, error) {
 	return h, nil
 }
 
-// Watch yields what happens to a run, from any process: first the waits that are
-// pending now (their WaitRequested events, as they were recorded), so that who
-// comes late sees what is asked of a person; then, in order, the events of its
-// lineage with a Seq greater than after, and those that come. A run that
-// continues with a new input is followed through all its generations. Pass the
-// Seq of the last event that was seen to go on after a break; waits that are
-// still pending are announced again. It ends after the event that ends the run,
-// when ctx ends (without an error), or with an error: ErrNotFound, ErrClosed, or
-// one of the store. A run that nobody executes is waited for, since any process may
-// take it up later; Get, operate.Operator.Stuck and store.Store.Executors tell whether somebody does.
+// Watch yields what happens to a run, in any process. First come the waits that are
+// pending now (their WaitRequested events, as they were recorded), so that a late
+// caller sees what is asked of a person; then, in order, the events of the run's
+// lineage with a Seq greater than after, and new ones as they come. Watch follows a
+// run that continues with a new input through all its generations. To go on after a
+// break, pass the Seq of the last event that was seen; waits that are still pending
+// are announced again. It ends after the event that ends the run, when ctx ends
+// (without an error), or with an error: ErrNotFound, ErrClosed, or one of the
+// store. If no process executes the run, Watch waits, since any process may take it
+// up later; Get, operate.Operator.Stuck and store.Store.Executors tell whether one
+// does.
 func (e *Engine) Watch(ctx context.Context, id string, after int64) iter.Seq2[store.Event, error] {
 	return func(yield func(store.Event, error) bool) {
 		changed, stop := e.watchers.watch(id)
@@ -192,7 +193,7 @@ func (e *Engine) Watch(ctx context.Context, id string, after int64) iter.Seq2[st
 }
 
 // view reads a run. When its history cannot be read, unreadable says why, and
-// the row is valid all the same.
+// the row is valid nevertheless.
 func (e *Engine) view(ctx context.Context, id string) (v *history.View, unreadable, err error) {
 	h, err := e.loadGeneration(ctx, id)
 	if err != nil {
@@ -209,8 +210,8 @@ func (e *Engine) view(ctx context.Context, id string) (v *history.View, unreadab
 }
 
 // loadGeneration reads a run with the events of its current generation and
-// without its inbox, all of one moment: what earlier generations had is passed
-// over. A caller that compares a row with events reads both with one Load.
+// without its inbox, all of one moment. It passes over what earlier generations
+// had. A caller that compares a row with events reads both with one Load.
 func (e *Engine) loadGeneration(ctx context.Context, id string) (*store.History, error) {
 	var before int64 // the last event of the generation before
 	for {

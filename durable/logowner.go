@@ -9,14 +9,14 @@ import (
 // committer's mutex.
 type logOwner struct{ *run }
 
-// Admit refuses what a run writes that is not its own any more, or has made way. Of one
-// that continues with a new input only that is still written.
+// Admit refuses the writes of an execution that has lost its run, or has made way. If
+// the run continues with a new input, it admits only the write that says so.
 func (r logOwner) Admit(w *commit.Write) error {
 	if d := r.dead.Load(); d != nil && (d.kind == deathLost || d.kind == deathUnloaded || d.kind == deathRenewed && !w.Ends()) {
 		return d.err
 	}
 	if r.rehearsal != nil {
-		return ErrUnloaded // it comes from nowhere that knows of rehearsals, and must not be recorded
+		return ErrUnloaded // this write comes from code that does not know of rehearsals, and must not be recorded
 	}
 	return nil
 }
@@ -24,7 +24,8 @@ func (r logOwner) Admit(w *commit.Write) error {
 // Row returns what brings the row up to date with the run's waits.
 func (r logOwner) Row() *store.RowPatch { return r.waits.follow() }
 
-// RowRefused forgets what the row says, whatever it was to become.
+// RowRefused forgets what the row says, so that the next write brings all of it up to
+// date.
 func (r logOwner) RowRefused() { r.waits.rowSays = rowState{} }
 
 // Lose ends the execution.
@@ -38,7 +39,7 @@ func (r logOwner) Lost() error {
 	return nil
 }
 
-// Landed passes on that a change is durable.
+// Landed tells those concerned that a change is durable.
 func (r logOwner) Landed(c *store.Change) {
 	if r.eng.watchers.any() {
 		r.eng.watchers.notify([]string{r.id}) // the store does not tell of plain checkpoints
@@ -53,5 +54,6 @@ func (r logOwner) Landed(c *store.Change) {
 	}
 }
 
-// definite is commit.Definite: the store has decided against a change as such.
+// definite reports whether the store has decided against a change as such; see
+// commit.Definite.
 func definite(err error) bool { return commit.Definite(err) }

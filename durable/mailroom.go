@@ -9,33 +9,33 @@ import (
 	"github.com/holdfast-dev/holdfast/store"
 )
 
-// A mailroom sees to it that runs of this engine take notice of the messages that
-// the store has for them. It hears of a message by a notice of the store (arrived),
-// by a beat (counted), or because this engine has sent it (sent). A run that is
-// executed then fetches its messages and delivers them to its waits (see inbox); one
-// that is unloaded is loaded.
+// A mailroom makes the runs of this engine notice the messages that the store has for
+// them. It hears of a message through a notice of the store (arrived), through a
+// heartbeat (counted), or because this engine has sent it (sent). A run that is being
+// executed then fetches its messages and delivers them to its waits (see inbox); an
+// unloaded run is loaded.
 type mailroom struct {
 	eng  *Engine
 	ring chan struct{} // some run may have mail
 }
 
-// arrived says that these runs may have mail; with no ids, that some run may have,
-// and the loop finds out which.
+// arrived notes that these runs may have mail; with no ids, that some run may have, and
+// the loop finds out which.
 func (mr *mailroom) arrived(ids []string) {
 	if len(ids) == 0 {
 		nudge(mr.ring)
 	}
 	var here []string
 	for _, id := range ids {
-		// A run that is ending is told of by its own end, but for one that makes way: it
-		// is loaded again.
+		// A notice about a run that is ending tells of its own end, except for a run
+		// that makes way, which is loaded again.
 		if r, dormant := mr.eng.roster.find(id); dormant || r != nil && (r.unloaded() || !r.ending.Load()) {
 			here = append(here, id)
 		}
 	}
 	if len(here) > 0 {
-		// The notice may be of something else, such as what we have just written
-		// ourselves: an inbox is not read, nor a run loaded, for nothing.
+		// The notice may be about something else, such as a write of our own. Looking
+		// first saves reading an inbox, or loading a run, for nothing.
 		mr.lookLater(here...)
 	}
 }
@@ -66,7 +66,7 @@ func (mr *mailroom) loop(ctx context.Context) {
 }
 
 // look lets the runs that match fetch what they have not seen. After a failure it
-// asks for a beat, which is tried until the store answers and finds the rest.
+// asks for a heartbeat, which is tried until the store answers and then finds the rest.
 func (mr *mailroom) look(ctx context.Context, f store.Filter) {
 	for row, err := range mr.eng.runsOf(ctx, f) {
 		if err != nil {
@@ -79,8 +79,8 @@ func (mr *mailroom) look(ctx context.Context, f store.Filter) {
 	}
 }
 
-// lookLater is look for runs of which it is not known what has come, on a goroutine
-// of its own.
+// lookLater is look, on a goroutine of its own, for runs to which something unknown has
+// happened.
 func (mr *mailroom) lookLater(ids ...string) {
 	mr.eng.roster.background(func() { mr.look(mr.eng.life.loops, store.Filter{IDs: ids, Mail: true, Limit: 500}) })
 }
@@ -100,7 +100,7 @@ func (mr *mailroom) sent(id string) {
 	}
 }
 
-// listen passes on what the store tells.
+// listen passes on the notices of the store.
 func (mr *mailroom) listen(ctx context.Context, n store.Notifier) {
 	for ctx.Err() == nil {
 		err := n.Notify(ctx, func(notice store.Notice) {
@@ -150,7 +150,7 @@ func (b *inbox) fetch() {
 	for pause := 10 * time.Millisecond; r.dead.Load() == nil; pause = min(2*pause, time.Second) {
 		ctx := r.ctx
 		if ctx.Err() != nil {
-			ctx = r.eng.life.runs // it was stopped, and what stopped it is not all there is to read
+			ctx = r.eng.life.runs // it was stopped, but there may be more to read than the stop
 		}
 		h, err := r.eng.store.Load(ctx, r.id, store.Cursor{NoEvents: true, AfterMessage: b.seen()})
 		if err == nil {
@@ -160,7 +160,7 @@ func (b *inbox) fetch() {
 			}
 			b.deliver(h.Inbox)
 			read = true
-			r.eng.archiver.Want(r.id, store.Waiting) // a message that nobody waits for changes nothing else
+			r.eng.archiver.Want(r.id, store.Waiting) // a message that no wait wants changes nothing else
 			return
 		}
 		if errors.Is(err, store.ErrNotFound) || errors.Is(err, store.ErrClosed) || r.eng.life.runs.Err() != nil {
@@ -182,8 +182,8 @@ func (b *inbox) deliver(list []store.Message) {
 	for i := range list {
 		if m := &list[i]; m.Kind == store.KindCancel && !r.past.Consumed(m) {
 			d, _ := history.DataOfMessage(m) // an unreadable reason is no reason
-			// Which of the two came first must not depend on when it is looked
-			// at: a replay finds both.
+			// Whether the deadline or the cancel came first must not depend on when this
+			// code looks: a replay finds both.
 			r.stop.ifLate(m.At)
 			r.stop.cancel(d.Reason)
 		}
@@ -196,8 +196,8 @@ func (b *inbox) deliver(list []store.Message) {
 	}
 }
 
-// readCancel reads why the run was cancelled, also when fetch reads no more, because
-// its leftovers have ended.
+// readCancel reads why the run was cancelled, even when fetch reads nothing any more
+// because the branches left behind were ended.
 func (b *inbox) readCancel() {
 	r := b.run
 	if h, err := r.eng.store.Load(context.WithoutCancel(r.ctx), r.id, store.Cursor{NoEvents: true}); err == nil {

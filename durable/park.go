@@ -11,27 +11,27 @@ import (
 )
 
 // A run is running while one of its goroutines may go on, and waiting while all
-// of them are parked. What the row says of that follows with the next write; it
-// is written by itself only when there is no other one.
+// of them are parked. The row follows with the next write, and has a write of its own
+// only if there is no other one.
 
-// A parking is one goroutine of a run that waits.
+// A parking is one waiting goroutine of a run.
 type parking struct {
 	until store.Time // when it wakes by itself; 0: only by something that happens
-	least time.Time  // the same, by the clock of this process, not before; zero: no matter
+	least time.Time  // it does not wake before this, by the clock of this process; zero: no limit
 	open  bool       // it waits for a message, for as long as that takes
 	code  string     // CodeApproval when a person is asked
 	text  string     // the prompt
 	own   bool       // the goroutine is one that the engine began
-	// unsaid: the event by which it waits is not on its way to the store yet (see
-	// said). Until then the run is busy: a row that says it waits would
-	// leave the wait out, which nobody would then come to record after a crash,
-	// or once the run is unloaded.
+	// unsaid: the event that records the wait is not on its way to the store yet (see
+	// said). Until then the run is busy: a row that says it waits would leave this wait
+	// out, and no executor would come to record it after a crash, or once the run is
+	// unloaded.
 	unsaid bool
 	since  time.Time
 }
 
-// said returns a write for the event by which p waits: with its place in the log, the
-// wait is on its way to the store.
+// said returns a write for the event that records the wait of p: once the event has its
+// place in the log, the wait is on its way to the store.
 func (p *parking) said() *commit.Write {
 	return &commit.Write{Compose: func(*commit.Write) { p.unsaid = false }}
 }
@@ -41,10 +41,10 @@ type runWaits struct {
 	run *run
 
 	mu       sync.Locker           // the log's: a row follows in the order of the log
-	parked   map[*parking]struct{} // of its goroutines, those that wait
+	parked   map[*parking]struct{} // those of its goroutines that wait
 	branches int                   // goroutines of durable code: 1 and the open branches
 	passes   int                   // functions of branches that have ended and are replayed
-	rowSays  rowState              // what the row says, as far as is written or on its way
+	rowSays  rowState              // what the row says, including what is on its way
 
 	unloadSeen int64 // the last message that the waits have looked at; read once the run is unloaded
 }
@@ -57,30 +57,30 @@ func (wt *runWaits) open() (branches, passes int) {
 	return wt.branches - 1, wt.passes
 }
 
-// allParked reports whether nothing of the run goes on.
+// allParked reports whether everything in the run waits.
 func (wt *runWaits) allParked() bool {
 	wt.mu.Lock()
 	defer wt.mu.Unlock()
 	return len(wt.parked) >= wt.branches && wt.passes == 0
 }
 
-// begin counts a branch in.
+// begin adds a branch to the count.
 func (wt *runWaits) begin() {
 	wt.mu.Lock()
 	defer wt.mu.Unlock()
 	wt.branches++
 }
 
-// beginPass counts in the function of a branch that has ended and is replayed.
+// beginPass adds the function of a branch that has ended and is replayed to the count.
 func (wt *runWaits) beginPass() {
 	wt.mu.Lock()
 	defer wt.mu.Unlock()
 	wt.passes++
 }
 
-// park says that the calling goroutine is about to wait. It must be followed by
-// unpark. Events about the wait are written between the two, or sync is
-// called, so that the row can follow.
+// park notes that the calling goroutine is about to wait. It must be followed by unpark.
+// Events about the wait are written between the two, or sync is called, so that the row
+// can follow.
 func (wt *runWaits) park(p *parking) {
 	wt.mu.Lock()
 	defer wt.mu.Unlock()
@@ -88,17 +88,17 @@ func (wt *runWaits) park(p *parking) {
 	wt.parked[p] = struct{}{}
 }
 
-// othersGoOn reports whether a goroutine of the run is not parked. Who has just
-// parked itself says so with its wait: without it, a row that says running over
-// a pending wait could not be told from one that was torn from its events.
+// othersGoOn reports whether a goroutine of the run is not parked. A goroutine that has
+// just parked records this with its wait: without it, a row that says running despite a
+// pending wait could not be told from one that was torn from its events.
 func (wt *runWaits) othersGoOn() bool {
 	wt.mu.Lock()
 	defer wt.mu.Unlock()
 	return wt.parkedOnRecord()+1 < wt.branches
 }
 
-// parkedOnRecord returns how many goroutines of the run are parked by what is on record,
-// or about to be. The mutex is held.
+// parkedOnRecord returns how many goroutines of the run are parked with a wait that is
+// on record, or about to be. The mutex is held.
 func (wt *runWaits) parkedOnRecord() int {
 	n := 0
 	for p := range wt.parked {
@@ -115,7 +115,7 @@ func (wt *runWaits) unpark(p *parking) {
 	delete(wt.parked, p)
 }
 
-// rowState is what the cache says of a run's activity.
+// rowState is what the row, which is a cache, says of a run's activity.
 type rowState struct {
 	status store.Status
 	wake   store.Time
@@ -130,10 +130,10 @@ type rowState struct {
 func (wt *runWaits) wanted() rowState {
 	seen, handed := wt.run.inbox.noticed()
 	if wt.parkedOnRecord() < wt.branches || handed > 0 {
-		// Somebody may go on, or is about to: a message was handed to its wait.
+		// A goroutine goes on, or is about to: a message was handed to its wait.
 		return rowState{status: store.Running, seen: wt.rowSays.seen}
 	}
-	// Its deadline wakes it too: whoever claims it then carries that out.
+	// Its deadline wakes it too: the executor that claims it then carries that out.
 	s := rowState{status: store.Waiting, seen: seen, wake: wt.run.origin.deadline}
 	for p := range wt.parked {
 		if p.until != 0 && (s.wake == 0 || p.until < s.wake) {
@@ -179,19 +179,19 @@ func (wt *runWaits) rowStale() bool {
 }
 
 // recordRunning writes that the run is running again, if it was claimed while it waited or
-// was interrupted and has written nothing since. It comes before a body, which
-// may kill the process: the next claim of a run that waited must count the
-// strike. And it comes where the replay of a resumed run is over and something
-// long may begin, the pause before an attempt or a body: until its end the row
-// would say that the run is resuming. An ordinary wake-up costs no such write, a
-// resume at most one, and a replay that records nothing new none.
+// was interrupted and has written nothing since. It is called before a body, which may
+// kill the process: the next claim of a run that waited must count the strike. And it is
+// called where the replay of a resumed run is over and something long may begin, the
+// pause before an attempt or a body: otherwise the row would say until the end of that
+// that the run is resuming. An ordinary wake-up costs no such write, a resume at most
+// one, and a replay that records nothing new none.
 func (cd *claimedAs) recordRunning() error {
 	r := cd.run
 	if !cd.silent.Load() || !cd.silent.CompareAndSwap(true, false) || !r.waits.rowStale() {
 		return nil
 	}
-	// Not by write: nothing is recorded by it, which would end the trial of a
-	// suspect before the body that is suspected.
+	// Not by run.write, which would end the trial of a suspect before the suspected body
+	// has run.
 	return r.eng.committer.Commit(context.Background(), &r.log, &commit.Write{})
 }
 
@@ -235,7 +235,7 @@ func (s *scope) waitFor(p *parking, ready <-chan struct{}) (late bool, err error
 		case <-ready:
 			return false, s.stopped()
 		case <-timer:
-			// By the store's own clock, and not by what we take it to be.
+			// By the store's own clock, and not by our estimate of it.
 			d := p.left(&r.eng.heart.Clock)
 			switch {
 			case d <= 0:
@@ -255,7 +255,7 @@ func (s *scope) waitFor(p *parking, ready <-chan struct{}) (late bool, err error
 			return false, s.stopped()
 		case <-long:
 			r.waits.unload()
-			long = nil // what keeps the run loaded looks again when it parks itself
+			long = nil // the goroutine that keeps the run loaded calls unload when it parks
 		}
 	}
 }
@@ -277,7 +277,7 @@ func (s *scope) waitForMail(p *parking, mail *mailWait) (late bool, err error) {
 	return s.waitFor(p, mail.ready)
 }
 
-// left returns how long p must wait for its time at least.
+// left returns how long p must still wait at least.
 func (p *parking) left(clock *storeclock.Clock) time.Duration {
 	now := time.Now()
 	d := p.until.Sub(clock.Surely(now))

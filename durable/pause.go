@@ -14,11 +14,11 @@ import (
 	"github.com/holdfast-dev/holdfast/store"
 )
 
-// A pause is asked for by a message, like a cancel, so that whoever executes the
-// run, or will, comes to know. It is carried out by the event workflow_paused,
-// written by the owner once the bodies under way have ended, or by the caller
-// when there is no owner; it says up to which message it answers. From then on
-// the row says Paused, which keeps every executor from claiming the run.
+// A message asks for a pause, as for a cancel, so that the executor that has the
+// run, or will have it, learns of it. The event workflow_paused carries it out:
+// the owner writes it once running bodies have ended, or the caller does if there
+// is no owner. The event says up to which message it answers. From then on the
+// row says Paused, which keeps every executor from claiming the run.
 
 var (
 	// ErrPaused: the run was paused; no further body begins here. It is what
@@ -32,12 +32,12 @@ var (
 // says so in Paused, and keeps its own code.
 const CodePaused = stuck.CodePaused
 
-// NotPausedError says that a run was to be unpaused and was not paused.
+// NotPausedError says that Unpause was called for a run that was not paused.
 type NotPausedError struct {
 	RunID  string
 	Status store.Status // empty with Asked
 	// Asked: a pause was asked for, and a step's body that had begun is still
-	// under way.
+	// running.
 	Asked bool
 }
 
@@ -51,17 +51,18 @@ func (e *NotPausedError) Error() string {
 // Is matches ErrNotPaused.
 func (e *NotPausedError) Is(target error) bool { return target == ErrNotPaused }
 
-// Pause asks a run to stop until Unpause is called. It is durable when Pause
-// returns, from any process, and outlives every restart. No further body begins;
-// one that is under way is left alone, and what it returns is recorded, an error
-// as a failed attempt. A run without a live owner is paused at once. Nobody
-// claims a paused run: no signal and no timer wakes it, though signals are kept
-// and timers keep the moment at which they end; an approval stays visible, and a
-// run that waited stays `waiting`. Who waits for the run goes on waiting. Its
-// children are not paused. A cancel reaches a paused run, and ends it.
+// Pause asks a run to stop until Unpause is called. It may be called in any
+// process; the request is durable when Pause returns, and outlives every restart.
+// No further body begins; one that is running is left alone, and what it returns
+// is recorded, an error as a failed attempt. A run without a live owner is paused
+// at once. No executor claims a paused run: no signal and no timer wakes it,
+// though signals are kept and timers keep the moment at which they end; an
+// approval stays visible, and a run that waited stays `waiting`. Callers that
+// wait for the run go on waiting. Its children are not paused. A cancel reaches a
+// paused run, and ends it.
 //
 // Errors: ErrNotFound; *NotRunningError when it has ended. A run that ends before
-// it comes to know has ended. Pausing twice is no error.
+// it sees the request simply ends. Pausing twice is not an error.
 func (e *Engine) Pause(ctx context.Context, runID, reason string) error {
 	return e.pause(ctx, runID, history.MessageData{Reason: guard.Text(reason, guard.MaxText)})
 }
@@ -77,8 +78,8 @@ func (e *Engine) pause(ctx context.Context, runID string, d history.MessageData)
 		return fmt.Errorf("durable: pausing run %s: %w", runID, storeError(err))
 	}
 	if h.Run.Paused && !h.Run.Status.Terminal() {
-		// A Jump lifts a pause of its own, unless it finds that somebody else has
-		// asked for one.
+		// A Jump lifts a pause of its own, unless it finds that a person has
+		// asked for one, too.
 		v, _, err := e.view(ctx, runID)
 		if d.Jump || err != nil || v.Row.Paused && !v.PausedToJump(h.Inbox) {
 			return nil
@@ -90,7 +91,7 @@ func (e *Engine) pause(ctx context.Context, runID string, d history.MessageData)
 	return e.pauseIdle(ctx, runID, d.Reason)
 }
 
-// pauseIdle carries a pause out on a run that nobody executes.
+// pauseIdle carries out the pause of a run that no process executes.
 func (e *Engine) pauseIdle(ctx context.Context, id, reason string) error {
 	h, err := e.store.Load(ctx, id, store.Cursor{NoEvents: true, AfterMessage: 1<<63 - 1})
 	if err != nil {
@@ -116,19 +117,20 @@ func (e *Engine) pauseIdle(ctx context.Context, id, reason string) error {
 	if err != nil && !commit.Overtaken(err) {
 		return fmt.Errorf("durable: pausing run %s: %w", id, storeError(err))
 	}
-	return nil // whoever has it, or was faster, finds the message
+	return nil // the executor that has it, or was faster, finds the message
 }
 
-// stoppedByPause is the row of a run that was executed when it was paused.
+// stoppedByPause is the change of the row of a run that was being executed when
+// it was paused.
 func stoppedByPause(reason string) *store.RowPatch {
 	yes, interrupted, none, text := true, store.Interrupted, "", history.PausedReason(reason)
 	return &store.RowPatch{Paused: &yes, Status: &interrupted, Code: &none, Reason: &text}
 }
 
-// Unpause lets a paused run go on from where it was: it is claimed at once by an
-// executor that serves it. What ran out meanwhile, such as a sleep, ends now. It
-// is durable when Unpause returns. Where a pause was asked for and a step's body
-// is still under way, Unpause waits for it, until ctx ends.
+// Unpause lets a paused run go on from where it was: an executor that serves it
+// claims it at once. Waits whose time has passed meanwhile, such as a sleep, end
+// now. The change is durable when Unpause returns. If a pause was asked for and a
+// step's body is still running, Unpause waits for it, until ctx ends.
 //
 // Errors: ErrNotFound; *NotRunningError when the run has ended; *NotPausedError
 // when it is not paused.
@@ -170,7 +172,8 @@ func (e *Engine) unpause(ctx context.Context, id string) (done bool, err error) 
 		return false, e.notPaused(ctx, id)
 	}
 	no, none := false, ""
-	// Nothing counts as seen: so a run that waits is due, and is looked at anew.
+	// No message counts as seen: so a run that waits is due, and is looked at
+	// again.
 	patch := &store.RowPatch{Paused: &no, Seen: new(int64)}
 	if row.Status == store.Interrupted && row.Code == "" {
 		patch.Reason = &none
@@ -190,8 +193,8 @@ func (e *Engine) unpause(ctx context.Context, id string) (done bool, err error) 
 	return false, fmt.Errorf("durable: unpausing run %s: %w", id, storeError(err))
 }
 
-// unpausedElse is what a run is whose unpausing met somebody else's act: unless
-// it is still paused, that act has let it go on.
+// unpausedElse reports whether a run whose unpausing met another change is done:
+// unless it is still paused, that change has let it go on.
 func (e *Engine) unpausedElse(ctx context.Context, id string) (done bool, err error) {
 	h, err := e.store.Load(ctx, id, store.Cursor{NoEvents: true})
 	if err != nil {
@@ -200,8 +203,8 @@ func (e *Engine) unpausedElse(ctx context.Context, id string) (done bool, err er
 	return !h.Run.Paused, nil
 }
 
-// notPaused is nil for a run with a request to pause that was not carried out
-// yet, else an error that says that it is not paused.
+// notPaused returns nil for a run with a request to pause that was not carried
+// out yet, else an error that says that it is not paused.
 func (e *Engine) notPaused(ctx context.Context, id string) error {
 	// One Load: a row that is older than the events would miss a pause that was
 	// carried out in between.
@@ -219,13 +222,13 @@ func (e *Engine) notPaused(ctx context.Context, id string) error {
 		}
 	}
 	if h.Run.Paused {
-		return nil // in this moment
+		return nil // it was paused just now
 	}
 	return &NotPausedError{RunID: id, Status: h.Run.Status}
 }
 
-// pause lets a request to pause reach the execution. The contexts of bodies
-// under way go on. A run that is being cancelled ends anyway.
+// pause lets a request to pause reach the execution. The contexts of running
+// bodies go on. A run that is being cancelled ends anyway.
 func (st *stopping) pause(reason string) {
 	if cause := st.cause(); cause != nil {
 		if _, fails := cause.(*undoingError); !fails {
@@ -235,7 +238,8 @@ func (st *stopping) pause(reason string) {
 	_ = st.run.die(&death{kind: deathPaused, err: ErrPaused, reason: reason})
 }
 
-// unpauseOrphan does the same for a run whose owner died before it could.
+// unpauseOrphan ends the pause of a cancelled run whose owner died before it
+// could end the run; see run.unpauseClaimed.
 func (rc *recovery) unpauseOrphan(ctx context.Context, row *store.Run, rep *Report) bool {
 	no, interrupted := false, store.Interrupted
 	_, err := rc.eng.act(ctx, row, nil, commit.Act{

@@ -18,14 +18,14 @@ import (
 
 // A rehearsal replays a run with the code that is here, and stops where the
 // history ends: at the first call of each goroutine that has no recorded outcome.
-// It finds out before anything is written whether the code fits what is recorded,
-// and whether it can be read. No body of a step runs, nothing is written, and
-// nothing is logged; what the workflow function does between its calls happens, as
-// on every replay.
+// It finds out, before anything is written, whether the code fits what is recorded
+// and can read it. No body of a step runs, nothing is written, and nothing is
+// logged; what the workflow function does between its calls happens, as on every
+// replay.
 //
-// It is an execution that the engine does not know of: it owns no run, receives no
-// message, and every goroutine of it that reaches the frontier waits there. Once
-// all of them do, their goroutines are ended as those of a run that is unloaded.
+// It is an execution that the engine does not know of: it owns no run and receives
+// no message. Each of its goroutines that reaches the frontier waits there. Once all
+// of them do, they are ended like those of a run that is unloaded.
 type rehearsal struct {
 	run    *run
 	done   chan struct{} // closed when the function's goroutine has ended
@@ -37,14 +37,14 @@ type rehearsal struct {
 	added []string // see insert
 }
 
-// rehearsalLimit is how long a function may take to come to its frontier. One that
-// waits for something else than a durable call is not judged.
+// rehearsalLimit is how long a function may take to reach its frontier. A function
+// that waits for something other than a durable call is not judged.
 const rehearsalLimit = 5 * time.Second
 
-// Rehearse replays the history that a run goes on with: events, without the
-// outcome of the calls in reset; repinned is the version that a repair gives it,
-// empty: none. The error is why the run cannot go on with the
-// code that is here: *DefinitionChangedError, *UndecodableError, *DamagedError.
+// Rehearse replays the history with which a run is to go on: events, without the
+// outcome of the calls in reset. repinned is the version that a repair gives it;
+// empty: none. The error is why the run cannot go on with the code that is here:
+// *DefinitionChangedError, *UndecodableError, *DamagedError.
 func (d operators) Rehearse(ctx context.Context, row *store.Run, events []store.Event, reset []string, repinned string, force bool) (found desk.Rehearsed, err error) {
 	e := d.eng
 	def := e.program.defs.codeAt(row)
@@ -88,7 +88,7 @@ func (d operators) Rehearse(ctx context.Context, row *store.Run, events []store.
 		}
 		r.stop.cancel(d.Reason)
 	} else if row.CancelAsked {
-		r.stop.cancel("") // it is met before anything that is not recorded
+		r.stop.cancel("") // the run meets it before anything that is not recorded
 	}
 	r.inbox.expect(p.Waits, row.Branch)
 	if !e.roster.countRunner() {
@@ -111,7 +111,8 @@ func (d operators) Rehearse(ctx context.Context, row *store.Run, events []store.
 	return r.rehearsal.judge()
 }
 
-// judge says what came of it. The run is gone, or its function has ended.
+// judge returns the result of the rehearsal, once the run is gone or its function
+// has ended.
 func (re *rehearsal) judge() (found desk.Rehearsed, err error) {
 	r := re.run
 	if d := r.dead.Load(); d != nil {
@@ -126,7 +127,7 @@ func (re *rehearsal) judge() (found desk.Rehearsed, err error) {
 	if errors.As(re.err, &read) {
 		return found, read
 	}
-	// What is left of its branches ends: nobody waits for them any more.
+	// The branches that are left end: nothing waits for them any more.
 	_ = r.die(&death{kind: deathUnloaded, err: ErrUnloaded})
 	r.cancel(ErrUnloaded)
 	found.Added = re.inserted()
@@ -148,9 +149,9 @@ func (re *rehearsal) playBack() {
 	re.output, err = r.call()
 }
 
-// frontier is called where a call goes on that has no recorded outcome. Of a
-// rehearsal it does not return before that is over; without one (re is nil) the call
-// goes on.
+// frontier is called before a call that has no recorded outcome goes on. In a
+// rehearsal it returns only once that is over; without one (re is nil) the call goes
+// on.
 func (re *rehearsal) frontier() error {
 	if re == nil {
 		return nil
@@ -174,8 +175,8 @@ func (re *rehearsal) endIfIdle() {
 	}
 }
 
-// insert keeps the key of a call that is matched by name: the history has calls that
-// come later, and has not this one.
+// insert keeps the key of a call that is matched by name, if the history lacks this
+// call but has later ones.
 func (re *rehearsal) insert(c *call) {
 	if !c.scope.replay.HasRest() {
 		return
@@ -192,7 +193,8 @@ func (re *rehearsal) inserted() []string {
 	return slices.Sorted(slices.Values(re.added))
 }
 
-// codeAt is codeOf without a word: which code would execute the run; nil: none here.
+// codeAt is codeOf without logging: it returns the code that would execute the run;
+// nil: it is not here.
 func (ds *definitions) codeAt(row *store.Run) *definition {
 	if row.Version == "" && row.InitialVersion != "" {
 		if def := ds.find(row.Workflow, row.InitialVersion); def != nil {

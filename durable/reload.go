@@ -37,10 +37,10 @@ func (dorm *dormitory) takeUp(row *store.Run, def *definition) {
 	dorm.rouseLocked(d)
 }
 
-// rouseFor loads a run that is unloaded, or has it loaded again when it is being
-// unloaded, because it has received this many messages, unless it has looked at
-// them all before. It returns the execution of a run that is loaded and has not read
-// them all: it is to do that itself.
+// rouseFor acts on the news that a run has received this many messages. Unless the
+// run has looked at them all, it is loaded if it is unloaded, or loaded again if it
+// is being unloaded. If it is loaded and has not read them all, rouseFor returns its
+// execution, which must read them itself.
 func (dorm *dormitory) rouseFor(id string, inbox int64) (behind *run) {
 	dorm.mu.Lock()
 	defer dorm.mu.Unlock()
@@ -137,10 +137,10 @@ func (dorm *dormitory) next() (*dormant, time.Duration) {
 }
 
 // load begins the next execution of a dormant run, and returns once its history
-// is read. One that is no longer ours is let go.
+// is read. A run that is no longer ours is dropped.
 func (dorm *dormitory) load(ctx context.Context, d *dormant) {
 	defer dorm.loadingEnds(d)
-	// What earlier generations had is passed over by the run itself.
+	// The run itself passes over what earlier generations had.
 	from := store.Cursor{}
 	if d.later {
 		from = store.Cursor{NoEvents: true, AfterMessage: math.MaxInt64}
@@ -148,7 +148,7 @@ func (dorm *dormitory) load(ctx context.Context, d *dormant) {
 	whole := !d.later
 	h, err := dorm.eng.store.Load(ctx, d.id, from)
 	if whole && errors.Is(err, store.ErrCorrupt) {
-		// If the row can be read, the execution finds the damage, and parks it.
+		// If the row can be read, the execution finds the damage, and parks the run.
 		whole = false
 		h, err = dorm.eng.store.Load(ctx, d.id, store.Cursor{NoEvents: true, AfterMessage: math.MaxInt64})
 	}
@@ -191,16 +191,16 @@ func (dorm *dormitory) load(ctx context.Context, d *dormant) {
 	dorm.eng.watchers.notify([]string{d.id})
 }
 
-// loadPause is when a run that could not be loaded is tried again, and damagedPause
-// the most that lies between two tries with one whose row the store calls damaged.
+// loadPause is how long after a failed load a run is tried again, and damagedPause
+// the longest pause between two tries of a run whose row the store calls damaged.
 const (
 	loadPause    = time.Second
 	damagedPause = time.Hour
 )
 
 // keepDamaged keeps a run whose row cannot be read: nothing can be recorded of it, so
-// it is not parked but listed by Stuck. It is told once, and tried again less and less
-// often, should the store be mended meanwhile.
+// it is not parked but listed by Stuck. That is logged once, and the run is tried
+// again less and less often, in case the store is mended meanwhile.
 func (dorm *dormitory) keepDamaged(d *dormant, err error) {
 	dorm.mu.Lock()
 	first := d.damage == nil
@@ -214,7 +214,7 @@ func (dorm *dormitory) keepDamaged(d *dormant, err error) {
 	dorm.postpone(d, pause)
 }
 
-// stuck is what operate.Operator.Stuck says of a run whose row cannot be read.
+// stuck returns what operate.Operator.Stuck says of a run whose row cannot be read.
 func (d *dormant) stuck() Stuck {
 	row := store.Run{ID: d.id, Workflow: d.def.name, Version: d.def.version}
 	reason := "its row cannot be read"
@@ -339,9 +339,9 @@ func (s *sleepers) Pop() any {
 	return d
 }
 
-// late counts what is late at and below place i. Below one whose time has not
-// come nothing is, but for those whose loading was put off: they are due within
-// that pause.
+// late counts the late runs at and below place i. Below a run whose time has not come
+// none is late, except those whose loading was put off: these are due within that
+// pause.
 func (s sleepers) late(i int, due store.Time) int {
 	if i >= len(s) || s[i].wake > due.Add(lateAfter+loadPause) {
 		return 0

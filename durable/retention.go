@@ -6,10 +6,10 @@ import (
 	"github.com/holdfast-dev/holdfast/internal/cleaner"
 )
 
-// Retention says which runs that have ended are deleted by and by, each as a
-// whole, with its events. The zero value keeps everything; so does a workflow
-// for which neither KeepFor nor KeepCount is set. Runs that have not ended are
-// always kept, however old they are.
+// Retention says which ended runs are deleted over time, each as a whole, with its
+// events. The zero value keeps everything; runs of a workflow for which neither KeepFor
+// nor KeepCount is set are kept, too. Runs that have not ended are always kept, however
+// old they are.
 type Retention struct {
 	// KeepFor is how long a run is kept after its end; zero: age does not matter.
 	KeepFor time.Duration
@@ -27,14 +27,16 @@ type Retention struct {
 	// of its workflow.
 	PerWorkflow map[string]Retention
 	// Every is how often the engine looks for runs to delete, the first time once it
-	// is open; zero: DefaultRetentionEvery; negative: never, operate.Operator.Clean does it.
+	// is open; zero: DefaultRetentionEvery; negative: never; operate.Operator.Clean does
+	// it.
 	Every time.Duration
 }
 
-// DefaultRetentionEvery is how often runs are looked for that may be deleted.
+// DefaultRetentionEvery is how often the engine looks for runs to delete, unless
+// Retention.Every says otherwise.
 const DefaultRetentionEvery = time.Hour
 
-// rules returns r as the cleaner goes by it.
+// rules returns r in the form that the cleaner uses.
 func (r *Retention) rules() *cleaner.Retention {
 	own := &cleaner.Retention{KeepFor: r.KeepFor, KeepCount: r.KeepCount, KeepFailed: r.KeepFailed, OnlyArchived: r.OnlyArchived}
 	for name, per := range r.PerWorkflow {
@@ -44,7 +46,7 @@ func (r *Retention) rules() *cleaner.Retention {
 	return own
 }
 
-// newCleaner returns what deletes the ended runs of the engine's store.
+// newCleaner returns the Cleaner that deletes ended runs from the engine's store.
 func newCleaner(e *Engine) *cleaner.Cleaner {
 	return &cleaner.Cleaner{
 		Store: e.store, Log: e.log.Logger, Now: e.now, RunsOf: e.runsOf, StoreError: storeError,

@@ -8,20 +8,20 @@ import (
 	"github.com/holdfast-dev/holdfast/internal/faults"
 )
 
-// RetryFailed does over again what is missing in the results of a Map: given
-// its input in, its results out and its error, it runs fn on the items that
-// failed, and on those that were not begun because the Map had stopped, and on
-// no others. It is a Map of its own, with a name, bounds and a record of its
-// own, and returns the results with those filled in; out itself is not changed.
+// RetryFailed fills in what is missing in the results of a Map: given its input in, its
+// results out and its error, it runs fn on the items that failed, and on those that were
+// not begun because the Map had stopped, and on no others. It is a Map of its own, with
+// its own name, limits and record. It returns the results with the missing ones filled
+// in; out itself is not changed.
 //
 //	out, err := durable.Map(ctx, "send", letters, durable.MapOptions{KeepGoing: true}, send)
 //	// ... a person has mended the addresses
 //	out, err = durable.RetryFailed(ctx, "send again", letters, out, err, durable.MapOptions{KeepGoing: true}, send)
 //
-// What fails again is in a *MapError whose indexes are those of in, so it can be
-// given to RetryFailed once more; the keys of its items are those of the new
-// Map. With a nil err nothing is done and recorded. An err that holds no
-// *MapError (the run was cancelled, say) is returned as it is.
+// Items that fail again are in a *MapError whose indexes are those of in, so that it can
+// be given to RetryFailed once more; the keys of its items are those of the new Map. With
+// a nil err nothing is done or recorded. An err that holds no *MapError (because the run
+// was cancelled, for example) is returned as it is.
 //
 // Errors: ErrInvalid when in, out and err cannot be of one Map.
 func RetryFailed[I, O any](ctx context.Context, name string, in []I, out []O, err error, o MapOptions, fn func(ctx context.Context, item I) (O, error)) ([]O, error) {

@@ -11,13 +11,12 @@ import (
 	"github.com/holdfast-dev/holdfast/store"
 )
 
-// A roster has the runs that are executed by this engine, and knows which
-// goroutines Close must wait for. Which runs are unloaded the dormitory knows,
-// under the same mutex.
+// A roster has the runs that this engine executes, and knows for which goroutines
+// Close must wait. The dormitory has the unloaded runs, under the same mutex.
 type roster struct {
 	eng     *Engine
 	runners sync.WaitGroup // goroutines of runs
-	loops   sync.WaitGroup // of the engine: beat, claims, notices, and what is in the background
+	loops   sync.WaitGroup // of the engine: heartbeat, claims, notices, and what is in the background
 	closed  chan struct{}  // closed when Close is done
 
 	mu      sync.Mutex
@@ -29,8 +28,8 @@ func (ros *roster) open(e *Engine) {
 	ros.eng, ros.runs, ros.closed = e, map[string]*run{}, make(chan struct{})
 }
 
-// close lets no run and no goroutine be added any more, and returns the runs that
-// are executed. It returns false if it was called before.
+// close makes sure that no run and no goroutine is added any more, and returns the
+// runs that are executed. first is false if it was called before.
 func (ros *roster) close() (running []*run, first bool) {
 	ros.mu.Lock()
 	defer ros.mu.Unlock()
@@ -56,7 +55,7 @@ func (ros *roster) count() (executing, dormant int) {
 	return len(ros.runs), len(ros.eng.dormitory.runs)
 }
 
-// ids returns those of all runs that are executed or dormant.
+// ids returns the ids of all runs that are executed or dormant.
 func (ros *roster) ids() []string {
 	ros.mu.Lock()
 	defer ros.mu.Unlock()
@@ -70,9 +69,9 @@ func (ros *roster) ids() []string {
 	return ids
 }
 
-// add registers a run as executed here, for Close to wait for. It must then be
-// launched or abandoned. It fails when the run is under way already or the
-// engine closes.
+// add registers a run as executed here, so that Close waits for it. The run must
+// then be launched or abandoned. add fails if the run is executed here already or
+// the engine is closing.
 func (ros *roster) add(r *run) error {
 	ros.mu.Lock()
 	defer ros.mu.Unlock()
@@ -80,7 +79,7 @@ func (ros *roster) add(r *run) error {
 }
 
 // addNew is add for a run that is about to be created. A dormant run of that id
-// counts as under way: a second start must not lose what happens to it.
+// counts as executed: a second start must not lose what happens to it.
 func (ros *roster) addNew(r *run) error {
 	ros.mu.Lock()
 	defer ros.mu.Unlock()
@@ -98,8 +97,8 @@ func (ros *roster) addLocked(r *run) error {
 	if ros.runs[r.id] != nil {
 		return fmt.Errorf("durable: run %s is under way here: %w", r.id, store.ErrOwned)
 	}
-	// An execution that has lost the run may have made way to a dormant after that
-	// was claimed anew.
+	// An execution that has lost the run may have left a dormant of an earlier epoch
+	// after the run was claimed again.
 	ros.eng.dormitory.dropLocked(r.id, r.row.Epoch)
 	ros.runs[r.id] = r
 	ros.eng.owned.began.Add(1)
@@ -107,7 +106,7 @@ func (ros *roster) addLocked(r *run) error {
 	return nil
 }
 
-// forget takes out a run whose execution is over, and reports whether news has come
+// forget takes out a run whose execution is over, and reports whether mail has come
 // for it meanwhile.
 func (ros *roster) forget(r *run) (told bool) {
 	ros.mu.Lock()
@@ -129,18 +128,18 @@ func (ros *roster) active(id string) *run {
 	return ros.runs[id]
 }
 
-// find returns the execution of a run, nil if there is none here, or says that the run
-// is dormant. Whoever asked for the one and then for the other would miss a run that
-// is loaded in between.
+// find returns the execution of a run, nil if there is none here, and whether the
+// run is dormant. A caller that asked for one and then for the other would miss a
+// run that is loaded in between.
 func (ros *roster) find(id string) (r *run, dormant bool) {
 	ros.mu.Lock()
 	defer ros.mu.Unlock()
 	return ros.runs[id], ros.eng.dormitory.runs[id] != nil
 }
 
-// listening is like find, and also notes that news has come for the run. A start
-// that finds its run there already is no execution of it: the note has the run
-// claimed.
+// listening is like find, and also notes that mail has come for the run. The
+// execution may be a start whose run turns out to exist already, and that will never
+// execute it: because of the note, the run is claimed.
 func (ros *roster) listening(id string) (r *run, dormant bool) {
 	ros.mu.Lock()
 	defer ros.mu.Unlock()
@@ -157,7 +156,7 @@ func (ros *roster) isClosing() bool {
 }
 
 // background runs fn on a goroutine that Close waits for. It returns false, and
-// runs nothing, when the engine closes already.
+// runs nothing, if the engine is closing.
 func (ros *roster) background(fn func()) bool {
 	ros.mu.Lock()
 	defer ros.mu.Unlock()
@@ -168,7 +167,8 @@ func (ros *roster) background(fn func()) bool {
 	return true
 }
 
-// countRunner counts a goroutine that Close waits for; false when the engine closes.
+// countRunner counts a goroutine that Close waits for; false if the engine is
+// closing.
 func (ros *roster) countRunner() bool {
 	ros.mu.Lock()
 	defer ros.mu.Unlock()
@@ -196,7 +196,7 @@ func (ros *roster) succeed(r, next *run) {
 
 // executes reports whether a run that this engine owns is executed or kept
 // unloaded here, under the epoch that it has. An execution of an earlier epoch has
-// lost the run; it is told so.
+// lost the run, and is ended.
 func (ros *roster) executes(row *store.Run) bool {
 	ros.mu.Lock()
 	defer ros.mu.Unlock()
@@ -210,7 +210,7 @@ func (ros *roster) executes(row *store.Run) bool {
 	return d != nil && d.epoch >= row.Epoch
 }
 
-// idle is closed when nothing of the engine's own is under way any more.
+// idle returns a channel that is closed when the engine's own work has ended.
 func (ros *roster) idle() <-chan struct{} {
 	done := make(chan struct{})
 	go func() {
@@ -223,7 +223,7 @@ func (ros *roster) idle() <-chan struct{} {
 
 // loseTaken stops the executions of runs that another executor has taken: their
 // bodies learn of it at once and not at their next write, and none begins. When it
-// returns nil, this executor owned all that is left at the time of the look.
+// returns nil, this executor owned all the remaining runs at the time of the look.
 func (ros *roster) loseTaken(ctx context.Context) error {
 	e := ros.eng
 	ids := ros.ids()
@@ -248,14 +248,14 @@ func (ros *roster) loseTaken(ctx context.Context) error {
 	return nil
 }
 
-// lose ends the execution of a run that is not ours, by its row, or that is gone,
-// without one.
+// lose ends the execution of a run that is not ours, according to its row, or that
+// is gone, if row is nil.
 func (ros *roster) lose(id string, row *store.Run) {
 	before := int64(math.MaxInt64)
 	if row != nil {
 		before = row.Epoch
 	}
-	ros.eng.dormitory.drop(id, before) // first: what is loaded in this moment is found by what comes next
+	ros.eng.dormitory.drop(id, before) // first: a run that is being loaded at this moment is found by what comes next
 	r := ros.active(id)
 	switch {
 	case r == nil:

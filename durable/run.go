@@ -21,9 +21,9 @@ import (
 	"github.com/holdfast-dev/holdfast/store"
 )
 
-// A run is one execution under way in this process: from its start or claim to
-// the moment its goroutine has ended. It is made of parts, each of which owns what it
-// knows; the run ties them together: it is loaded, executed and ended, and dies once.
+// A run is one execution in this process, from its start or claim until its goroutine has
+// ended. It consists of parts, each of which owns what it knows. The run ties them
+// together: it is loaded, executed and ended, and dies once.
 type run struct {
 	eng    *Engine
 	id     string
@@ -38,7 +38,7 @@ type run struct {
 
 	// dead is set once when the run must make no further durable call here.
 	dead       atomic.Pointer[death]
-	gone       chan struct{} // closed with it: waits end
+	gone       chan struct{} // closed when dead is set: waits end
 	stop       stopping      // from outside
 	claimed    claimedAs
 	spans      runSpans
@@ -53,13 +53,14 @@ type run struct {
 	decided    decisions
 	renewing   renewing
 
-	misuse  sync.Once // the log was told of one
+	misuse  sync.Once // a misused call was logged
 	wanting bool      // something happened while it was being unloaded; guarded by the roster's mutex
-	told    bool      // there was news for it, likewise
+	told    bool      // mail has come for it; guarded likewise
 
-	ending atomic.Bool   // its last write is under way
+	ending atomic.Bool   // its last write is in progress
 	loaded chan struct{} // closed once the history has been read, if there is one
-	// rehearsal: the history is only followed, and nothing is recorded; nil: it goes on.
+	// rehearsal: the execution only follows the history, and records nothing; nil: it
+	// goes on.
 	rehearsal *rehearsal
 
 	// recorded is closed when this execution has written its first event.
@@ -70,7 +71,8 @@ type run struct {
 	// then outcome may be read.
 	ended   chan struct{}
 	outcome outcome
-	// lastWord writes what the log says of the end; nil: it has been said, or nothing is.
+	// lastWord writes the log line about the end; nil: that is written already, or there
+	// is none.
 	lastWord func()
 	unread   *death // why its history could not be read, nil if it was; read it once ended is closed
 
@@ -81,38 +83,38 @@ type run struct {
 // origin is what the creation of a run recorded, or is about to. It never changes
 // once the run is launched or loaded.
 type origin struct {
-	input      []byte // envelope, as it stands in inputAt
+	input      []byte // envelope, as it is in inputAt
 	inputAt    payload.Place
 	seed       uint64
 	forkSeeds  []history.Seed // those of the runs it was forked from
 	maxPayload int            // how many bytes an encoded value may have
-	deadline   store.Time     // when it is stopped by itself; 0: never
+	deadline   store.Time     // when the engine stops it; 0: never
 	headers    map[string]string
 	exclusive  []string        // keys it was started with
 	trace      telemetry.Start // of the span of its start
 }
 
-// claimedAs is what a claim says of the run that it took.
+// claimedAs is what is known from the claim that took the run.
 type claimedAs struct {
 	run    *run
 	counts bool // against Options.MaxRuns
-	// probation: it was claimed from an owner that ended without a word. Set
-	// before it is launched; it is over when something is recorded.
+	// probation: it was claimed from an owner that died. Set before it is launched; it is
+	// over when something is recorded.
 	probation bool
 	// silent: it was claimed while it waited or was interrupted, and the row still
-	// says that it waits or is resuming. A body must not find it like that; see
+	// says that it waits or is resuming. That must change before a body runs; see
 	// recordRunning.
 	silent atomic.Bool
-	// ctx is that of the run as it was claimed, for whoever has claimed it: the run's own
-	// changes while the history is read.
+	// ctx is the run's context when it was claimed, for the code that claimed it: the
+	// run's own changes while the history is read.
 	ctx context.Context
 }
 
-// runSpans are the spans of a run here.
+// runSpans are the spans of a run in this process.
 type runSpans struct {
 	run     *run
 	start   trace.Span         // of its start, if that was here
-	segment *telemetry.Segment // nil: nobody traces; set before the run is launched or loaded
+	segment *telemetry.Segment // nil: nothing is traced; set before the run is launched or loaded
 }
 
 // decisions are what writes of a run decide when they get their place in the log. They
@@ -144,7 +146,7 @@ func newRun(e *Engine, row store.Run, def *definition) *run {
 	return r
 }
 
-// stash keeps an event to be committed in front of r's next write. With full it is
+// stash keeps an event to be committed in front of r's next write. full says that it is
 // time for one.
 func (r *run) stash(ev store.Event) (at store.Time, full bool) {
 	if r.eng.sealer.Seals(ev.Payload) {
@@ -184,8 +186,8 @@ func (r *run) flush() error {
 	return r.write(&commit.Write{})
 }
 
-// sealEvents seals the payloads of events that r is about to record on a branch,
-// which they get when they are numbered.
+// sealEvents seals the payloads of events that r is about to record on a branch. The
+// events get that branch when they are numbered.
 func (r *run) sealEvents(events []store.Event, branch int32) {
 	for i := range events {
 		if ev := &events[i]; r.eng.sealer.Seals(ev.Payload) {
@@ -199,12 +201,12 @@ func (r *run) sealEvents(events []store.Event, branch int32) {
 // launch executes r, which was added to the engine, on its own goroutine.
 func (r *run) launch() { goroutine.ForRun(r.execute) }
 
-// execute runs the workflow function and records how it ended. The bookkeeping
-// stands in deferred calls, so that it happens also when the user's code panics
-// or ends the goroutine with runtime.Goexit.
+// execute runs the workflow function and records how it ended. The bookkeeping is in
+// deferred calls, so that it also happens when the user's code panics or ends the
+// goroutine with runtime.Goexit.
 func (r *run) execute() {
 	if r.spans.start != nil {
-		r.spans.start.End() // before anything that hangs below it
+		r.spans.start.End() // before the spans below it
 	}
 	defer func() {
 		r.spans.end()
@@ -220,8 +222,9 @@ func (r *run) execute() {
 			r.eng.dormitory.makeDormant(r)
 		default:
 			if told := r.eng.roster.forget(r); told && r.outcome.status == "" {
-				// The run was given up, paused or parked, before the news came: they are for
-				// whoever claims it, and nobody else would look before the next beat.
+				// The run was given up, paused or parked before its mail came. The mail
+				// is for the executor that claims the run; without this, none would look
+				// before the next heartbeat.
 				nudge(r.eng.claims.wake)
 			}
 		}
@@ -243,9 +246,9 @@ func (r *run) execute() {
 		r.bodies.await()
 		r.outcome = r.end(output, err)
 		if r.unloaded() {
-			return // its goroutines must find it so until they have ended
+			return // its goroutines must find it unloaded until they have ended
 		}
-		// Whoever kept the context makes no further call with it.
+		// Code that kept the context can make no further call with it.
 		_ = r.die(&death{kind: deathLost, err: fmt.Errorf("%w: run %s has ended here", ErrOutsideRun, r.id)})
 	}()
 	r.log.Begin(time.Now())
@@ -259,7 +262,7 @@ func (r *run) execute() {
 	close(r.loaded)
 	defer r.stop.watchDeadline()()
 	if dead := r.deathOf(); dead != nil {
-		err = dead // it was paused, say, before it could go on
+		err = dead // it was paused, for example, before it could go on
 		return
 	}
 	if pinErr := r.pin(); pinErr != nil {
@@ -293,13 +296,13 @@ func (r *run) call() (output []byte, err error) {
 	}
 	output, err = r.def.call(&scopeContext{Context: r.ctx, scope: root}, r, r.origin.input)
 	root.noteStop(0)
-	// Also when the function failed: an error that comes before calls which are
-	// recorded was not made by the code that recorded them.
+	// Also when the function failed: code that fails before calls which are recorded is
+	// not the code that recorded them.
 	if r.dead.Load() == nil {
 		err = r.renewing.returned(err)
 		ends := err == nil || r.renewing.asked(err) != nil
 		if c := root.busy.Load(); c != nil && ends {
-			// The outcome of that call would be lost without a word.
+			// The outcome of that call would be lost silently.
 			return nil, &misuse.ConcurrentCallError{RunID: r.id, Running: c.name, Second: "the end of the workflow function"}
 		}
 		if changed := root.replay.finish(); changed != nil {
@@ -314,8 +317,8 @@ func (r *run) call() (output []byte, err error) {
 	return output, err
 }
 
-// misused returns err, by which a call is refused that only other code can mend. The
-// log says so, once a run: code that does not look at the error goes on as if the
+// misused returns err, the refusal of a call that only a change of the code can mend. It
+// also logs the refusal, once for each run: code that ignores the error goes on as if the
 // call had been made.
 func (r *run) misused(err error) error {
 	at := callerOutside()

@@ -14,14 +14,15 @@ import (
 
 // outcome is how an execution ended.
 type outcome struct {
-	status store.Status // empty: it did not, see err
+	status store.Status // empty: the run did not end; see err
 	output []byte
 	err    error
 	next   *run // the execution of the next generation
 }
 
-// final reports whether who waits for the run has an answer. A run that somebody
-// else has, that is paused or unloaded, or that continues goes on.
+// final reports whether callers that wait for the run have their answer. They have none
+// if the run goes on: if another executor has it, if it is paused or unloaded, or if it
+// continues with a new input.
 func (o *outcome) final() bool {
 	if o.status != "" || o.err == nil {
 		return o.status != ""
@@ -35,8 +36,8 @@ func (r *run) end(output []byte, err error) outcome {
 	if d := r.dead.Load(); d != nil {
 		return r.endDead(d)
 	}
-	// Decided now, and recorded with what is undone first: a deadline that passes
-	// while the run is undone changes nothing, whoever goes on with it.
+	// Decided now, and recorded with the first compensation: a deadline that passes
+	// while the run is undone changes nothing, whichever executor goes on with it.
 	stopped := r.stop.cause()
 	late, _ := stopped.(*deadlineError)
 	if err != nil || stopped != nil {
@@ -46,7 +47,7 @@ func (r *run) end(output []byte, err error) outcome {
 	}
 	switch {
 	case r.stop.isCancel():
-		// Whatever the function made of it: swallowing a cancel is no success.
+		// Whatever the function returned: swallowing a cancel is not success.
 		return r.endCancelled()
 	case late != nil:
 		return r.failLate(late, err)
@@ -59,8 +60,7 @@ func (r *run) end(output []byte, err error) outcome {
 	return r.fail(err)
 }
 
-// endDead ends an execution that was stopped: what the function returned means
-// nothing.
+// endDead ends an execution that is dead. What the function returned does not matter.
 func (r *run) endDead(d *death) outcome {
 	switch d.kind {
 	case deathLost, deathUnloaded:
@@ -72,12 +72,12 @@ func (r *run) endDead(d *death) outcome {
 		return r.endPaused(d)
 	}
 	if d.kind == deathShutdown && r.saysWaiting() {
-		// It waits, and goes on waiting: whoever finds it due claims it.
+		// It waits, and goes on waiting: the executor that finds it due claims it.
 		return outcome{err: &InterruptedError{RunID: r.id, Workflow: r.def.name, Reason: "it waits; this engine is closed"}}
 	}
 	code, reason := d.code, d.reason
 	if d.kind == deathShutdown && r.eng.recovery.bootPolicy(r.def) != ResumeOnBoot {
-		// Nobody but a person shall resume it: it must not be claimable.
+		// Only a person may resume it, so it must not be claimable.
 		code, reason = CodeShutdown, "stopped by a shutdown"
 	}
 	if reason == "" && code != "" {
@@ -106,8 +106,9 @@ func (r *run) endDead(d *death) outcome {
 	return outcome{err: &InterruptedError{RunID: r.id, Workflow: r.def.name, Code: code, Reason: reason, Err: cause}}
 }
 
-// endPaused records that the execution has stopped for a pause. A crash before
-// it leaves the message, which the next owner finds before it calls the function.
+// endPaused records that the execution has stopped for a pause. After a crash before
+// that, the message is still there: the next owner finds it before it calls the
+// function.
 func (r *run) endPaused(d *death) outcome {
 	yes := true
 	patch := &store.RowPatch{Paused: &yes}
@@ -133,7 +134,8 @@ func (r *run) saysWaiting() bool {
 	return r.waits.rowSays.status == store.Waiting && !r.log.StashesLocked()
 }
 
-// tellParent is the message by which an ending run tells its parent.
+// tellParent returns the message by which an ending run tells its parent; none if it has
+// no parent.
 func (r *run) tellParent(status store.Status, reason string, recoverable bool, rec *history.Error, output []byte) []store.Message {
 	if r.row.Parent == "" {
 		return nil
@@ -176,7 +178,7 @@ func (r *run) complete(output []byte) outcome {
 // only one of the two can win.
 func (r *run) cancelledFirst() outcome {
 	r.inbox.fetch()
-	r.stop.cancel("") // should the mail not be readable
+	r.stop.cancel("") // in case the mail cannot be read
 	return r.endCancelled()
 }
 
@@ -201,8 +203,8 @@ func (r *run) endCancelled() outcome {
 	return outcome{status: store.Cancelled, err: &RunError{RunID: r.id, Workflow: r.def.name, Status: store.Cancelled, Reason: reason}}
 }
 
-// notEnded is the outcome when the end of r could not be recorded because of err.
-// A run of which the store refuses the end is parked, so that it is not owned and
+// notEnded returns the outcome when the end of r could not be recorded because of err.
+// If the store refuses the end, the run is parked, so that it is not left owned and
 // executed by nobody.
 func (r *run) notEnded(err error) outcome {
 	if !definite(err) {
@@ -218,15 +220,15 @@ func (r *run) fail(err error) outcome {
 		code = CodePanic
 	}
 	_, permanent := faults.Find[*permanentError](err)
-	recoverable := !permanent && !r.undoing.any() // what was undone cannot be gone on with
+	recoverable := !permanent && !r.undoing.any() // a run that was undone cannot go on from where it was
 	if s, ok := faults.Find[*StepError](err); ok && s.Permanent {
 		recoverable = false
 	}
 	return r.failAs(err, code, recoverable)
 }
 
-// failLate ends a run that its deadline has stopped. Whatever the function made
-// of it is told, and changes nothing.
+// failLate ends a run that its deadline has stopped. The function's own error is
+// recorded with it, and changes nothing.
 func (r *run) failLate(late *deadlineError, err error) outcome {
 	if err == nil {
 		err = late

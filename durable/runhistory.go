@@ -30,7 +30,7 @@ func (r *run) load() error {
 		case errors.Is(err, store.ErrNotFound), errors.Is(err, store.ErrClosed):
 			return r.die(&death{kind: deathLost, err: fmt.Errorf("%w: reading the history of run %s: %w", ErrLost, r.id, err)})
 		default:
-			// The run is ours, and nobody else will take it: try on.
+			// The run is ours, and no other executor will take it: keep trying.
 			r.logLine(slog.LevelWarn, "durable: a history could not be read; it is tried again", slog.Any("error", err))
 			select {
 			case <-time.After(pause):
@@ -79,8 +79,8 @@ func (r *run) readHistory() error {
 }
 
 // unpauseClaimed ends the pause of a run that was claimed although it is paused,
-// which a store allows when a cancel was asked for: from here on it is a run like
-// any other, that can be recovered by its id.
+// which a store allows when a cancel was asked for. From here on it is a run like
+// any other, and can be recovered by its id.
 func (r *run) unpauseClaimed() error {
 	if !r.row.Paused {
 		return nil
@@ -110,7 +110,7 @@ func (r *run) adopt(created *store.Event) error {
 	r.origin.headers, r.origin.exclusive, r.origin.trace = d.Headers, d.Exclusive, telemetry.StartOf(&d)
 	r.spans.carry(d.Baggage)
 	if last := r.row.Last; last != nil && last.Type == store.RunResumed {
-		// It is not stopped for that: it is for the program to judge.
+		// The run is not stopped for that: the program is to judge it.
 		if list := environmentOf(&d).Differences(r.eng.program.environment); len(list) > 0 {
 			r.logLine(slog.LevelWarn, "durable: the run is resumed in another environment than it was started in", slog.Any("differences", list))
 		}
@@ -126,9 +126,9 @@ func (r *run) adopt(created *store.Event) error {
 }
 
 // pin records in the row which version executes a run that was started without
-// one, by a Ref of a program that has no code of the workflow: whoever continues
-// it must have the same. It is written before the function is called, so no call
-// of another version can come before it.
+// one, by a Ref of a program without the workflow's code: an executor that
+// continues it must have the same version. The version is written before the
+// function is called, so that no call of another version can come first.
 func (r *run) pin() error {
 	if r.row.Version != "" || r.def.version == "" {
 		return nil

@@ -14,42 +14,43 @@ import (
 	"github.com/holdfast-dev/holdfast/store"
 )
 
-// A scope is a sequence of durable calls: the workflow function itself, and
-// later each branch and item. Its calls are made one after the other, so each
-// has an ordinal that does not depend on how goroutines are scheduled. Each kind of
-// call has code of its own; the scope begins and ends the call, and records for it.
+// A scope is a sequence of durable calls. The workflow function has one, and so has each
+// branch and item. Its calls are made one after the other, so each has an ordinal that
+// does not depend on scheduling. Each kind of call has code of its own; the scope begins
+// and ends the call, and records for it.
 type scope struct {
 	run  *run
 	path string
 	up   *scope     // the one around it; nil: none
 	span *scopeSpan // of a branch or an item that is traced
-	// place is where the scope stands in the run: the ordinals of the calls
-	// around it, an item's number after that of its Map.
+	// place is where the scope is in the run: the ordinals of the calls around it, and an
+	// item's number after the ordinal of its Map.
 	place []int32
 	// undo: the calls are those of compensations, which a cancel does not stop.
 	undo bool
-	// forked is how many branches and workers of its own are under way.
+	// forked is how many of its own branches and workers are running.
 	forked atomic.Int32
 	replay replay
 	// left: nothing of what the code does from here on is in the history; see leave.
 	left atomic.Bool
 	held func() // ends the context that was held back until then; nil: none
-	// limited: its context, or one around it, has a deadline that the code has given it.
+	// limited: its context, or one around it, has a deadline that the code has set.
 	limited bool
-	// again: once the scope has ended, a replay calls its function all the same,
-	// since it, or one within it, has registered a compensation or left a branch
+	// again: once the scope has ended, a replay calls its function nevertheless, because
+	// the scope, or one within it, has registered a compensation or left a branch
 	// running.
 	again atomic.Bool
-	// ended: the function is called for that alone, and its outcome is recorded.
-	// beyond is how many calls it has made that it had not made then.
+	// ended: its outcome is recorded, and its function is called only to be replayed.
+	// beyond is how many calls the function has made that it had not made before it
+	// ended.
 	ended  bool
 	beyond int
 	// noted: the run knows where the context has ended; see noteStop.
 	noted bool
-	// busy is the call under way, nil if there is none.
+	// busy is the call in progress, nil if there is none.
 	busy atomic.Pointer[call]
 
-	// What follows belongs to the one call that is under way.
+	// What follows belongs to the one call that is in progress.
 	naming     naming
 	lastAt     store.Time // of the last event of the scope
 	registered int32      // compensations
@@ -72,7 +73,7 @@ func newScope(r *run, path string) *scope {
 // A naming gives the calls of a scope their names: the second call of "send" is "send#2".
 type naming struct {
 	counts  map[string]*int32 // calls of each escaped name
-	name    string            // of the last call: a loop asks for the same one again and again
+	name    string            // of the last call: a loop asks for the same one repeatedly
 	escaped string
 	count   *int32 // of that name; nil: there is none
 }
@@ -131,9 +132,9 @@ func (c *call) opened() bool { return c.rec != nil && c.rec.Opened }
 // An ordinal that is given out is recorded with an event, or it is the last one of
 // its scope in this execution: a call after a place that stays empty would be
 // recorded where no replay looks for it. So begin gives none to a new call once the
-// run was stopped, since nothing is recorded from then on but the outcome of bodies
-// under way; and end notices a call that has recorded nothing: begin parks the run
-// instead of making another one after it.
+// run was stopped, because from then on only the outcomes of running bodies are recorded.
+// And end notes a call that has recorded nothing: begin parks the run instead of making
+// another call after it.
 func (s *scope) begin(c *call, name string, kind history.CallKind) error {
 	if err := s.run.alive(); err != nil {
 		return err
@@ -165,7 +166,7 @@ func (s *scope) begin(c *call, name string, kind history.CallKind) error {
 			err = s.run.rehearsal.frontier()
 		}
 	case s.ended && !c.done() && kind != history.CallGo && kind != history.CallMap && kind != history.CallChild:
-		err = s.goesBeyond(name) // the function was ended in the middle of this
+		err = s.goesBeyond(name) // the function ended in the middle of this call
 	}
 	if err != nil {
 		s.end()
@@ -208,10 +209,9 @@ func (s *scope) mayPlace(c *call, kind history.CallKind) error {
 	return nil
 }
 
-// enter makes c the call that is under way in s. After a nil error end must be
-// called.
+// enter makes c the call in progress in s. After a nil error end must be called.
 func (s *scope) enter(c *call, name string) error {
-	// Set before the exchange: whoever finds the scope busy reads it.
+	// Set before the exchange: a caller that finds the scope busy reads it.
 	c.scope, c.name = s, name
 	if at := s.run.goroutines.runsOther(s); at != nil {
 		return s.run.misused(&misuse.OuterContextError{RunID: s.run.id, Call: name, Scope: s.path, Within: at.path})
@@ -222,7 +222,7 @@ func (s *scope) enter(c *call, name string) error {
 	return nil
 }
 
-// concurrent is the error of a call that was made while another is under way.
+// concurrent returns the error of a call that was made while another is in progress.
 func (s *scope) concurrent(name string) error {
 	running := "a call that has just ended"
 	if p := s.busy.Load(); p != nil {
@@ -231,7 +231,7 @@ func (s *scope) concurrent(name string) error {
 	return &misuse.ConcurrentCallError{RunID: s.run.id, Running: running, Second: name}
 }
 
-// record commits an event of call c and moves the scope's clock on.
+// record commits an event of call c and advances the scope's clock.
 func (s *scope) record(c *call, ev store.Event) (store.Time, error) {
 	w := &commit.Write{}
 	return s.recordWith(c, ev, w)
@@ -243,7 +243,7 @@ func (s *scope) recordWith(c *call, ev store.Event, w *commit.Write) (store.Time
 	s.preface.tag(&ev)
 	w.Events = append(w.Events, ev)
 	err := s.run.write(w)
-	if definite(err) && len(w.Start) == 0 { // who starts a child records why it is refused
+	if definite(err) && len(w.Start) == 0 { // the start of a child records why it is refused
 		err = s.run.unrecorded(c.key, err)
 	}
 	if err != nil {
@@ -254,18 +254,18 @@ func (s *scope) recordWith(c *call, ev store.Event, w *commit.Write) (store.Time
 	return w.At(), nil
 }
 
-// A preface is what the first event of a scope says beside its own.
+// A preface is what the first event of a scope says in addition to its own data.
 type preface struct {
 	item string // hash of the Map item
-	// Of the undoing: where what stopped the run has met its scopes (see stopping), what
-	// each compensation undoes, and, of a run with a deadline, whether that has stopped
+	// For the undoing: where the stop of the run has met its scopes (see stopping), what
+	// each compensation undoes and, for a run with a deadline, whether that has stopped
 	// it (see Past.WasLate).
 	stopped, stoppedWaits map[string]int32
 	undoes                []string
 	late                  *bool
 }
 
-// tag writes it into an event, once.
+// tag writes the preface into an event, once.
 func (p *preface) tag(ev *store.Event) {
 	if p.item != "" {
 		addMember(ev, `{"item":`, p.item)
@@ -290,7 +290,7 @@ func (p *preface) tag(ev *store.Event) {
 }
 
 // addMember puts a member in front of those that the Data of an event has; begin is the
-// brace and its name.
+// brace and the member's name.
 func addMember(ev *store.Event, begin string, value any) {
 	member := append([]byte(begin), mustJSON(value)...)
 	if len(ev.Data) > 0 {
@@ -309,7 +309,7 @@ func (s *scope) stash(c *call, ev store.Event) {
 	s.lastAt, _ = s.run.stash(ev)
 }
 
-// stashTraced is stash for an event that a span must be exported before.
+// stashTraced is stash for an event before which a span must be exported.
 func (s *scope) stashTraced(c *call, ev store.Event, span *commit.Early) {
 	ev.Key, ev.Ordinal = c.key, c.ordinal
 	s.preface.tag(&ev)
@@ -318,13 +318,14 @@ func (s *scope) stashTraced(c *call, ev store.Event, span *commit.Early) {
 	s.lastAt, _ = s.run.stash(ev)
 }
 
-// end gives the scope free for its next call. When the run was unloaded while
-// the call waited, there is none: the goroutine ends here, and the user's code
-// after the call does not run.
+// end frees the scope for its next call. If the run was unloaded while the call waited,
+// there is no next call: the goroutine ends here, and the user's code after the call does
+// not run.
 func (s *scope) end() {
 	c := s.busy.Load()
 	if c != nil && c.placed {
-		// A replay does not find it: what is drawn from now on follows the call before it.
+		// A replay does not find this call: what is drawn from now on follows the call
+		// before it.
 		s.empty, s.draws = append(s.empty, c.key), c.draws
 	}
 	if c != nil && c.ordinal == 0 {
@@ -337,12 +338,11 @@ func (s *scope) end() {
 	}
 }
 
-// A branch or an item that has ended is not replayed: its outcome is recorded. But
-// what its function has registered with Compensate is in no history, and neither
-// is a branch that it has left running, as First does. So the outcome of a scope
-// that holds one or the other says so, and a replay calls its function again: all
-// its calls are answered from the history, what it returns is not looked at, and
-// it goes no further than it has gone.
+// A branch or an item that has ended is not replayed: its outcome is recorded. But the
+// compensations that its function has registered are in no history, and neither is a
+// branch that it has left running, as First does. So the outcome of a scope with one or
+// the other says so, and a replay calls its function again: the history answers all its
+// calls, what it returns is ignored, and it goes no further than before.
 //
 //	3  step_completed  pay/reserve
 //	4  step_completed  pay          again: it has registered "release"
@@ -355,8 +355,7 @@ func (s *scope) replaysAgain() {
 	}
 }
 
-// mustReplay reports, of a scope that is about to end, whether it must be replayed
-// from then on.
+// mustReplay reports whether a scope that is about to end must be replayed from then on.
 func (s *scope) mustReplay() bool {
 	if len(s.begun) > 0 && s.run.waits.anyOpen(s.begun) {
 		s.replaysAgain()
@@ -372,8 +371,8 @@ func (s *scope) replayed() {
 	s.leave()
 }
 
-// goesBeyond refuses a call of a scope that has ended and had not made it then: its
-// code was changed. What the function does after it means nothing.
+// goesBeyond refuses a call that a scope makes in its replay and had not made before it
+// ended: its code was changed. What the function does after that does not matter.
 func (s *scope) goesBeyond(name string) error {
 	if s.beyond++; s.beyond > patience {
 		runtime.Goexit()
@@ -389,7 +388,8 @@ func (s *scope) limits(ctx context.Context) bool {
 }
 
 // mayWait parks the run if this call, of which nothing is recorded, is to wait with such
-// a context. Code that is ended or stopped waits no more, whatever its contexts.
+// a context. Code that has ended or was stopped does not wait any more, whatever its
+// contexts.
 func (s *scope) mayWait(key string, limited bool) error {
 	if !limited || s.ended || s.stopped() != nil {
 		return nil

@@ -15,15 +15,15 @@ import (
 // run was launched, and the store.
 type source struct {
 	run        *run
-	loaded     *store.History // by the dormitory, which has loaded it
-	prefetched *prefetch      // by whoever has claimed it; nil: nothing
+	loaded     *store.History // what the dormitory has read to load it
+	prefetched *prefetch      // what was read before it was claimed; nil: nothing
 	from       *store.Cursor  // where its history begins and what of its inbox is read, if that is known
 }
 
-// lineage reads the history of the run as far as its generation goes, and what of
-// its inbox the generation has not taken. The log and the inbox hold all that
-// earlier generations had, too: it is passed over by number, so that a load costs
-// what the generation costs.
+// lineage reads the history of the run's generation, and those messages of its inbox that
+// the generation has not taken. The log and the inbox also hold all that earlier
+// generations had: it is passed over by number, so that a load costs no more than the
+// generation.
 func (src *source) lineage() (*store.History, *history.Past, error) {
 	r := src.run
 	if h := src.loaded; h != nil {
@@ -66,7 +66,7 @@ func (src *source) lineage() (*store.History, *history.Past, error) {
 	return h, p, nil
 }
 
-// sizeHint says about how many calls the history has.
+// sizeHint estimates how many calls the history has.
 func (src *source) sizeHint() int {
 	if src.run.row.Last == nil {
 		return 16
@@ -74,8 +74,8 @@ func (src *source) sizeHint() int {
 	return int(src.run.row.Last.Steps) + 16
 }
 
-// gapless returns the events of h, which are a lineage of the run, and looks into what
-// it passes over.
+// gapless returns the events of h, which are a lineage of the run, and checks what the
+// lineage passes over.
 func (src *source) gapless(h *store.History) iter.Seq2[store.Event, error] {
 	return history.Gapless(h, func(after int64) (*store.History, error) {
 		return src.run.eng.store.Load(src.run.ctx, src.run.id, store.Cursor{After: after, All: true, AfterMessage: math.MaxInt64})
@@ -90,8 +90,8 @@ type prefetch struct {
 	events []store.Event
 }
 
-// rest completes what was read of the history before. ok is false when that is of no
-// use: somebody has turned to another branch since.
+// rest completes what was read of the history before the claim. ok is false if that is of
+// no use, because the run has turned to another branch since.
 func (src *source) rest(k *prefetch) (h *store.History, p *history.Past, ok bool, err error) {
 	r := src.run
 	if k.branch != r.row.Branch {
@@ -126,9 +126,9 @@ func both(list []store.Event, others iter.Seq2[store.Event, error]) iter.Seq2[st
 	}
 }
 
-// checkRow returns why a run must not be executed by its row, with the code of this
-// version, nil if it may: it would be other work, or be reported to somebody else. h is
-// what the history was read from; it costs no statement.
+// checkRow returns why a run must not be executed as its row says, with the code of this
+// version; nil if it may be. A wrong row would mean other work, or a report to another
+// run. h is what the history was read from; the check costs no statement.
 func checkRow(s *payload.Sealer, row *store.Run, version string, p *history.Past, h *store.History) error {
 	born, err := history.Of[history.Beginning](&p.Created)
 	if err != nil {
@@ -159,8 +159,8 @@ func checkInput(s *payload.Sealer, row *store.Run, p *history.Past, born *histor
 	return &DamagedError{RunID: row.ID, Err: errors.New("its row was changed: its hash of the input is not that of the input in its history")}
 }
 
-// checkMail returns an error for the first of these messages to a run that is not what
-// was sent and that its history has not taken.
+// checkMail returns an error for the first of these messages to a run that its history
+// has not taken and that is not what was sent.
 func checkMail(runID string, p *history.Past, list []store.Message) error {
 	for i := range list {
 		if m := &list[i]; !p.Consumed(m) {
@@ -181,8 +181,8 @@ func readPast(runID string, events iter.Seq2[store.Event, error], sizeHint int) 
 	return p, nil
 }
 
-// unread returns err, of a history that cannot be read, as callers know it: one of a newer
-// version is an UndecodableError.
+// unread returns the error of a history that cannot be read as callers know it: for a
+// history of a newer version, that is an UndecodableError.
 func unread(runID string, err error) error {
 	if future := (*history.FutureEventError)(nil); errors.As(err, &future) {
 		return &UndecodableError{RunID: runID, Key: "its history", Recorded: string(future.Type), Err: err}

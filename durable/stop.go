@@ -9,24 +9,23 @@ import (
 	"github.com/holdfast-dev/holdfast/internal/history"
 )
 
-// A stop ends a run from outside: a cancel, or its deadline. Neither is
-// a fence. Bodies under way have their context ended and what they still
-// complete is recorded; calls that the history does not hold return the cause;
-// compensations run, and then the run ends as its cause says.
+// A stop ends a run from outside: a cancel, or its deadline. Neither fences the run:
+// the contexts of running bodies end, and what they still complete is recorded; calls
+// that are not in the history return the cause; compensations run, and then the run
+// ends as its cause says.
 //
-// Of a stop is kept where it comes from, the message or the recorded deadline, so
-// an execution that begins anew is stopped again while it replays. It then meets
-// the cause at the same call: the first one that is not recorded. Code may also
-// look at its context. That of a workflow function, a branch or an item must end
-// at the same place on replay, or the code would register other compensations than
-// have run. So the first event of the undoing says after which call of each scope
-// the context had ended, and after how many waits for a branch or a child since, which
-// are no calls. Where nothing is said, nothing was undone, and the
-// context ends with the first call that is not recorded: what may have had an
-// effect is registered, and undone.
+// The source of a stop is durable: the message, or the recorded deadline. So a new
+// execution is stopped again while it replays. It then meets the cause at the same
+// call: the first one that is not recorded. Code may also look at its context. That of
+// a workflow function, a branch or an item must end at the same place on replay, or
+// the code would register other compensations than have run. So the first event of the
+// undoing says after which call of each scope the context had ended, and after how
+// many waits since then for a branch or a child, which are not calls. If nothing is
+// said, nothing was undone, and the context ends with the first call that is not
+// recorded: what may have had an effect is registered, and undone.
 //
-// A stopping owns what has stopped a run, and whether that ends the run's context yet.
-// A request to pause comes in by it too, and is a death: it leaves contexts alone.
+// A stopping owns the stop of a run, and knows whether it ends the run's context yet.
+// A request to pause comes in here too, but is a death: it leaves contexts alone.
 type stopping struct {
 	run  *run
 	once sync.Once
@@ -62,7 +61,7 @@ func (st *stopping) cause() error {
 // reach lets a stop end the run's context from now on, and ends it now if the run was
 // stopped before.
 func (st *stopping) reach() {
-	// because looks at live after it has set the cause, and this the other way round:
+	// because looks at live after it has set the cause, and reach the other way round:
 	// one of the two sees both.
 	st.live.Store(true)
 	if cause := st.cause(); cause != nil {
@@ -70,8 +69,8 @@ func (st *stopping) reach() {
 	}
 }
 
-// leave says that the scope has left its history: what stops the run ends its
-// context from now on, and what has stopped it ends it now. It may be called more
+// leave notes that the scope has left its history: a stop of the run ends the scope's
+// context from now on, and one that has come before ends it now. It may be called more
 // than once.
 func (s *scope) leave() {
 	r := s.run
@@ -87,11 +86,12 @@ func (s *scope) leave() {
 }
 
 // contextLag is how long a context lives on after the last recorded call of a run
-// that was stopped, if no call follows: its code may wait for nothing else.
+// that was stopped, if no call follows: its code may wait for the end of the context
+// alone.
 const contextLag = time.Second
 
 // afterCall is called when a call has ended; c is nil for one without an ordinal. It
-// ends the context of the scope where it must have ended.
+// ends the context of the scope at the place where that must end.
 func (s *scope) afterCall(c *call) {
 	r := s.run
 	ordinal := int32(0)
@@ -105,7 +105,7 @@ func (s *scope) afterCall(c *call) {
 	case s.ended: // its function has seen no end of its context
 	case s.left.Load():
 		if stopped {
-			s.leave() // what has stopped it may not have come that far
+			s.leave() // the stop may not have reached this scope
 			s.noteStop(ordinal)
 		}
 	case !s.replay.AtFrontier():
@@ -122,17 +122,17 @@ func (s *scope) afterCall(c *call) {
 	}
 }
 
-// beforeCall is called when a call is about to go on that has no recorded end, unless
-// it begins a branch, which goes on beside the scope.
+// beforeCall is called before a call that has no recorded end goes on, unless it
+// begins a branch, which runs beside the scope.
 func (s *scope) beforeCall() {
 	if !s.left.Load() && !s.ended && s.replay.AtFrontier() {
 		s.leave()
 	}
 }
 
-// noteStop keeps after which call the context of the scope was found to have
-// ended: this one, which may have been refused, or the last one that was made, and
-// the waits since.
+// noteStop notes after which call the context of the scope was found to have ended:
+// this one, which may have been refused, or the last one that was made, and the waits
+// since.
 func (s *scope) noteStop(ordinal int32) {
 	if s.noted || s.undo || s.ended || !s.left.Load() || s.run.stop.cause() == nil {
 		return
@@ -146,8 +146,8 @@ func (s *scope) noteStop(ordinal int32) {
 }
 
 // holdBack returns the context for the function of a branch or an item: it ends
-// with ctx, but if that ends because the run was stopped, not before the scope has
-// left its history.
+// with ctx; but if ctx ends because the run was stopped, it ends no earlier than the
+// scope has left its history.
 func (s *scope) holdBack(ctx context.Context) context.Context {
 	_, s.limited = ctx.Deadline()
 	s.limited = s.limited || s.up != nil && s.up.limited
@@ -171,8 +171,8 @@ func (s *scope) holdBack(ctx context.Context) context.Context {
 	return inner
 }
 
-// stopped returns why a call must not go on although nothing of its own has
-// come: the run is dead here or, unless it is being undone, was stopped.
+// stopped returns why a call must not go on although what it waits for has not come:
+// the run is dead here or, unless this is the undoing, was stopped.
 func (s *scope) stopped() error {
 	if err := s.run.deathOf(); err != nil {
 		return err

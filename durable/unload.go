@@ -12,22 +12,22 @@ import (
 	"github.com/holdfast-dev/holdfast/store"
 )
 
-// A run that only waits is unloaded: its goroutines end, and what is left of it
-// in this process is a dormant. It stays owned, under the same epoch, so that
-// waking it needs no claim: it is read again and replayed when its time comes or
-// a message arrives. docs/adr/0010-unloading.md says why it is done like this.
+// A run that only waits is unloaded: its goroutines end, and this process keeps only a
+// dormant of it. The run stays owned, under the same epoch, so that waking it needs no
+// claim: it is read again and replayed when its time comes or a message arrives
+// (reload.go). docs/adr/0010-unloading.md says why.
 
-// idle reports whether the run only waits, for long enough that it is worth ending its
-// goroutines, on goroutines that are all the engine's own. The log's mutex
-// is held.
+// idle reports whether the run only waits, on goroutines that are all the engine's
+// own, for long enough that it is worth ending them. The log's mutex is held.
 func (wt *runWaits) idle() bool {
 	r := wt.run
 	after := r.eng.options.UnloadAfter
 	if after < 0 || r.def.keepLoaded || r.dead.Load() != nil || r.ending.Load() || r.stop.cause() != nil {
 		return false
 	}
-	// The row must say that it waits: of a run that was handed a message it says,
-	// rightly, that it runs, though its goroutine has not noticed yet.
+	// The row must say that the run waits. If a message was handed to one of its
+	// waits, the row says, rightly, that it runs, though the goroutine has not noticed
+	// yet.
 	if len(wt.parked) < wt.branches || wt.passes > 0 || r.log.Busy() || wt.rowSays.status != store.Waiting || wt.wanted() != wt.rowSays {
 		return false
 	}
@@ -43,8 +43,8 @@ func (wt *runWaits) idle() bool {
 	return true
 }
 
-// unload ends the goroutines of the run if it is idle. It is called by whoever may have
-// been the last to begin waiting, and again by a wait that has become a long one.
+// unload ends the goroutines of the run if it is idle. A goroutine that may have been
+// the last to begin waiting calls it, and so does a wait that has become a long one.
 func (wt *runWaits) unload() {
 	r := wt.run
 	if r.rehearsal != nil {
@@ -64,9 +64,9 @@ func (wt *runWaits) unload() {
 		}
 		return
 	}
-	// What has come later than the row says has not been looked at by any wait:
-	// idle has compared the two. To ask the inbox again would count a message
-	// that has come since, and that is handed to a wait which is about to end.
+	// No wait has looked at a message that is later than the row says: idle has
+	// compared the two. Asking the inbox again would count a message that has come
+	// since, and that is handed to a wait which is about to end.
 	wt.unloadSeen = wt.rowSays.seen
 	// From here on nothing of this execution is recorded any more: Admit looks
 	// at this under the same mutex.
@@ -77,21 +77,21 @@ func (wt *runWaits) unload() {
 	}
 	r.cancel(ErrUnloaded) // goroutines of the user's that look at their context end first
 	close(r.gone)
-	// Between the look and the end another one may have come.
+	// Another message may have come in between.
 	r.eng.dormitory.rouseFor(r.id, r.inbox.seen())
 }
 
-// A dormitory has the runs of this executor that are unloaded, and loads them
-// when their time comes or something happens to them.
+// A dormitory has the unloaded runs of this executor, and loads them when their time
+// comes or something happens to them.
 type dormitory struct {
 	eng    *Engine
 	roused chan struct{} // there may be a run to be loaded
 
-	// mu is the roster's: a run goes from one to the other in one act, in which
-	// no start of the same id finds it in neither.
+	// mu is the roster's: a run moves from one to the other in one step, so that a
+	// start of the same id always finds it in one of them.
 	mu      *sync.Mutex
 	runs    map[string]*dormant
-	timed   sleepers              // of those, the ones that have a time
+	timed   sleepers              // those of them that have a wake time
 	waking  []*dormant            // to be loaded now, first come, first served
 	loading map[*dormant]struct{} // being loaded
 }
@@ -105,7 +105,7 @@ func (dorm *dormitory) open(e *Engine) {
 // that finds them due claims them. The mutex is held.
 func (dorm *dormitory) closeLocked() { dorm.runs, dorm.timed, dorm.waking = nil, nil, nil }
 
-// dormant is a run of this executor that is unloaded.
+// dormant is an unloaded run of this executor.
 type dormant struct {
 	id    string
 	def   *definition
@@ -125,7 +125,7 @@ type dormant struct {
 	tries  int   // in a row that ended so
 }
 
-// spanContext has what is known of the trace of d.
+// spanContext returns what is known of the trace of d.
 func (d *dormant) spanContext() trace.SpanContext {
 	return trace.NewSpanContext(trace.SpanContextConfig{TraceID: d.trace})
 }
@@ -155,8 +155,8 @@ func (dorm *dormitory) makeDormant(r *run) {
 }
 
 // drop forgets the run with this id if it is dormant under an epoch before this one:
-// another executor has it, or it was claimed again. A late answer of the store that
-// tells of an earlier epoch does not make it forget a later one.
+// another executor has it, or it was claimed again. A late answer of the store about
+// an earlier epoch does not make it forget a later one.
 func (dorm *dormitory) drop(id string, before int64) {
 	dorm.mu.Lock()
 	defer dorm.mu.Unlock()

@@ -21,7 +21,7 @@ func (w *watchers) events(ctx context.Context, id string, after int64) iter.Seq2
 	}
 }
 
-// tail yields the events after a number, and those that come.
+// tail yields the events after a number, and those that follow.
 func (w *watchers) tail(ctx context.Context, id string, after int64, changed <-chan struct{}, yield func(store.Event, error) bool) {
 	for pause := firstLook; ; {
 		seen, ended, err := w.follow(ctx, id, after, yield)
