@@ -14,7 +14,7 @@ import (
 	"github.com/holdfast-dev/holdfast/store"
 )
 
-// Approval is a wait for a person that nobody has answered yet.
+// Approval is a wait for a person that has not been answered yet.
 type Approval struct {
 	RunID    string
 	Workflow string
@@ -22,7 +22,7 @@ type Approval struct {
 	Name     string     // under which it was asked for
 	Prompt   string     // what the person is asked
 	Answer   string     // the signal name that answers this wait and no other; see WaitKey
-	AskedAt  store.Time // when it was asked first
+	AskedAt  store.Time // when it was first asked
 	Until    store.Time // when it ends by itself; 0: never
 	Seq      int64      // of wait_requested
 
@@ -78,7 +78,8 @@ func (e *Engine) asked(ctx context.Context, row *store.Run) ([]history.Asked, er
 	return open, damaged(err)
 }
 
-// maxSample bounds the sample of an answer that is kept with a wait.
+// maxSample limits the size of the sample of an answer that is kept with a wait, in
+// bytes.
 const maxSample = 4 << 10
 
 // sampleOf returns the JSON of the zero value of t, which shows what an answer

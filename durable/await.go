@@ -41,7 +41,7 @@ func Timeout(d time.Duration) AwaitOption {
 	return func(o *awaitOptions) { o.timeout, o.limited = d, true }
 }
 
-// TimeoutError is the recorded end of a wait that nobody answered in time.
+// TimeoutError is the recorded end of a wait that was not answered in time.
 type TimeoutError struct {
 	RunID string
 	Key   string // of the wait

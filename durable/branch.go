@@ -407,7 +407,7 @@ func (wt *runWaits) join(p *parking, bs []*branch) bool {
 	return true
 }
 
-// runGoroutines are those of a run's branches.
+// runGoroutines are the goroutines of a run's branches.
 type runGoroutines struct {
 	run        *run
 	all        sync.WaitGroup
@@ -435,8 +435,8 @@ func (gs *runGoroutines) begin(s *scope) *branchGoroutine {
 func (gs *runGoroutines) end(st *branchGoroutine) { gs.ofBranches.Delete(st.id) }
 
 // runsOther returns the scope whose function the calling goroutine runs, if that
-// is another one than s: then the context of s has found its way into a branch
-// of it. As long as s has no branch under way there is nothing to ask.
+// is not s: then the context of s has found its way into one of its branches. While
+// s has no running branch, there is nothing to check.
 func (gs *runGoroutines) runsOther(s *scope) *scope {
 	if s.forked.Load() == 0 || goroutine.Calling() != goroutine.OfBranch {
 		return nil
@@ -451,8 +451,8 @@ func (gs *runGoroutines) runsOther(s *scope) *scope {
 	return nil
 }
 
-// await waits until the goroutines of the run's branches have ended, whose
-// deferred calls are the user's.
+// await waits until the goroutines of the run's branches have ended. Their deferred
+// calls are the user's, and may take long.
 func (gs *runGoroutines) await() {
 	r := gs.run
 	t := time.AfterFunc(stuckUnload, func() {

@@ -32,7 +32,7 @@
 //	run, err := checkout.Start(ctx, "order-7", order)
 //	receipt, err := run.Wait(ctx)
 //
-// # What holds
+// # Guarantees
 //
 //   - An outcome that a call has returned is never lost and never changes.
 //   - A body runs at least once. What it calls gets [IdempotencyKey], which is the

@@ -378,7 +378,7 @@ func (e *Engine) commitKnown(ctx, send context.Context, batch []store.Change) []
 	return e.committer.CommitKnown(ctx, send, batch)
 }
 
-// act carries an act on a run out, and returns the branch that the run is on; see
+// act carries out an act on a run, and returns the branch that the run is on; see
 // commit.Act.Change.
 func (e *Engine) act(ctx context.Context, row *store.Run, branches []store.Branch, a commit.Act) (int32, error) {
 	now := e.now()

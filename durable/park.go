@@ -121,8 +121,8 @@ type rowState struct {
 	wake   store.Time
 	code   string
 	text   string
-	// seen is the number of the last message that none of the waits wants:
-	// what comes later makes the run due.
+	// seen is the number of the last message that none of the waits wants: a later one
+	// makes the run due.
 	seen int64
 }
 
@@ -147,7 +147,7 @@ func (wt *runWaits) wanted() rowState {
 }
 
 // follow returns the patch that brings the row up to date, nil if it is. The
-// mutex is held, and the patch is committed with what comes next.
+// mutex is held, and the patch is committed with the next change.
 func (wt *runWaits) follow() *store.RowPatch {
 	if wt.rowSays.status == store.Running && len(wt.parked) < wt.branches {
 		return nil // the usual case, at no cost
@@ -160,8 +160,8 @@ func (wt *runWaits) follow() *store.RowPatch {
 	return &store.RowPatch{Status: &w.status, WakeAt: &w.wake, Code: &w.code, Reason: &w.text, Seen: &w.seen}
 }
 
-// sync writes the row if it is not up to date and nothing else is about to be
-// written.
+// sync writes the row, unless it is up to date or what is on its way to the store makes
+// it so.
 func (wt *runWaits) sync() error {
 	if !wt.rowStale() {
 		return nil

@@ -37,9 +37,9 @@ func (dorm *dormitory) takeUp(row *store.Run, def *definition) {
 	dorm.rouseLocked(d)
 }
 
-// rouseFor acts on the news that a run has received this many messages. Unless the
-// run has looked at them all, it is loaded if it is unloaded, or loaded again if it
-// is being unloaded. If it is loaded and has not read them all, rouseFor returns its
+// rouseFor is called when a run has received this many messages. Unless the run has
+// looked at them all, it is loaded if it is unloaded, or loaded again if it is being
+// unloaded. If it is loaded and has not read them all, rouseFor returns its
 // execution, which must read them itself.
 func (dorm *dormitory) rouseFor(id string, inbox int64) (behind *run) {
 	dorm.mu.Lock()
@@ -172,7 +172,7 @@ func (dorm *dormitory) load(ctx context.Context, d *dormant) {
 		again, err := dorm.loadedAnew(d, r)
 		if err != nil {
 			r.cancel(nil)
-			dorm.postpone(d, loadPause) // unless the engine closes, or it was claimed anew
+			dorm.postpone(d, loadPause) // unless the engine is closing, or the run was claimed again
 			return
 		}
 		r.launch()
@@ -260,9 +260,9 @@ func (dorm *dormitory) postpone(d *dormant, pause time.Duration) {
 	nudge(dorm.roused)
 }
 
-// loadedAnew puts r, which is to be launched, in the place of d. It reports whether
-// something happened after its history may have been read: what happens from here
-// on is for r.
+// loadedAnew puts r, which is to be launched, in the place of d. again reports
+// whether something happened after the history may have been read. What happens from
+// here on reaches r.
 func (dorm *dormitory) loadedAnew(d *dormant, r *run) (again bool, err error) {
 	dorm.mu.Lock()
 	defer dorm.mu.Unlock()

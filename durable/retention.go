@@ -27,8 +27,8 @@ type Retention struct {
 	// of its workflow.
 	PerWorkflow map[string]Retention
 	// Every is how often the engine looks for runs to delete, the first time once it
-	// is open; zero: DefaultRetentionEvery; negative: never; operate.Operator.Clean does
-	// it.
+	// is open; zero: DefaultRetentionEvery; negative: never, so that only
+	// operate.Operator.Clean deletes runs.
 	Every time.Duration
 }
 

@@ -16,7 +16,7 @@ import (
 type roster struct {
 	eng     *Engine
 	runners sync.WaitGroup // goroutines of runs
-	loops   sync.WaitGroup // of the engine: heartbeat, claims, notices, and what is in the background
+	loops   sync.WaitGroup // of the engine: heartbeat, claims, notices, and background work
 	closed  chan struct{}  // closed when Close is done
 
 	mu      sync.Mutex

@@ -143,8 +143,8 @@ func (r *run) tellParent(status store.Status, reason string, recoverable bool, r
 	return r.eng.families.tellParentOf(&r.row, history.ChildData{Status: status, Workflow: r.def.name, Reason: reason, Recoverable: recoverable, Error: rec, Trace: r.spans.trace()}, output)
 }
 
-// completedData returns what workflow_completed says beside the output: matched by name,
-// what was recorded and not called.
+// completedData returns what workflow_completed says beside the output: if calls are
+// matched by name, which recorded ones were not made.
 func (r *run) completedData() []byte {
 	if !r.matching.ByName {
 		return nil

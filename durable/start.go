@@ -205,7 +205,7 @@ func (e *Engine) newborn(ctx context.Context, def *definition, id string, input 
 		}
 	}
 	var b [8]byte
-	_, _ = rand.Read(b[:]) // never fails, says its documentation
+	_, _ = rand.Read(b[:]) // never fails, according to its documentation
 	born := &history.Beginning{Seed: hex.EncodeToString(b[:]), Declared: steps, Headers: o.headers, Deadline: row.DeadlineAt, MaxPayload: e.options.MaxPayload, Exclusive: o.exclusive, Attributes: o.attributes, Environment: e.program.recorded}
 	span, s = e.tracing.StartSpan(ctx, &row)
 	s.KeepIn(born)
@@ -368,7 +368,7 @@ func (e *Engine) sameInput(ctx context.Context, id string, t reflect.Type, input
 func generateID(workflow string, day time.Time, collisions int) string {
 	const alphabet = "23456789abcdefghjkmnpqrstuvwxyz"
 	suffix := make([]byte, 4+2*collisions)
-	_, _ = rand.Read(suffix) // never fails, says its documentation
+	_, _ = rand.Read(suffix) // never fails, according to its documentation
 	for i, b := range suffix {
 		suffix[i] = alphabet[int(b)%len(alphabet)]
 	}

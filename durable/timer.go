@@ -12,7 +12,7 @@ import (
 	"github.com/holdfast-dev/holdfast/store"
 )
 
-// MaxSleep bounds a sleep or a time limit: a hundred years.
+// MaxSleep limits a sleep or a time limit: a hundred years.
 const MaxSleep = 100 * 365 * 24 * time.Hour
 
 // Sleep waits for d. It records the moment at which it ends before it begins to wait: a

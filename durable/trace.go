@@ -57,7 +57,7 @@ func (g SpanIDs) NewIDs(ctx context.Context) (trace.TraceID, trace.SpanID) {
 	}
 	var id trace.TraceID
 	for !id.IsValid() {
-		_, _ = crand.Read(id[:]) // never fails, says its documentation
+		_, _ = crand.Read(id[:]) // never fails, according to its documentation
 	}
 	return id, g.NewSpanID(ctx, id)
 }

@@ -122,7 +122,7 @@ type dormant struct {
 	again  bool // something has happened since
 
 	damage error // why it could not be read at the last try: the store calls it damaged
-	tries  int   // in a row that ended so
+	tries  int   // consecutive tries that ended so
 }
 
 // spanContext returns what is known of the trace of d.
