@@ -12,7 +12,7 @@ type Act struct {
 	From    []store.Status // the run is in one of these
 	Event   store.Event    // without number, time and sum
 	Then    []store.Event  // what follows it in the same change
-	Undone  int32          // steps that count as done no more, without a cut
+	Undone  int32          // steps that no longer count as done, without a cut
 	Row     *store.RowPatch
 	Hold    []string // exclusive keys to take
 	Release bool     // free all of them
@@ -23,10 +23,11 @@ type Act struct {
 	Cut *history.BranchCut
 }
 
-// Change forms the change that carries the act out at a time. It takes the epoch and gives
-// it up again, so that of two acts at once one wins. row needs its Last; branches are all that
-// the run has, when there is a cut. The branch is the one that the run is on afterwards. A run
-// without a last event is a *history.Damage.
+// Change forms the change that carries out the act at a time. It takes the epoch and
+// gives it up again, so that one of two simultaneous acts wins. row needs its Last; if
+// there is a cut, branches must be all of the run's. The returned branch is the one that
+// the run is on afterwards. For a run without a last event the error is a
+// *history.Damage.
 func (a Act) Change(row *store.Run, branches []store.Branch, now store.Time, sealer *payload.Sealer) (change store.Change, branch int32, err error) {
 	if row.Last == nil {
 		return change, row.Branch, &history.Damage{RunID: row.ID, Err: history.ErrNoHistory}

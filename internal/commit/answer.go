@@ -35,8 +35,9 @@ func Overtaken(err error) bool {
 	return errors.Is(err, store.ErrFenced) || errors.Is(err, store.ErrStatus) || errors.Is(err, store.ErrOwned) || errors.Is(err, store.ErrNotFound)
 }
 
-// Occupied explains an err that says that another run holds an exclusive key. meaning says
-// what has not happened to this run, and what to do. Any other err it returns as it is.
+// Occupied explains an error that says that another run holds an exclusive key: meaning
+// says what has not happened to this run, and what to do. It returns any other err as it
+// is.
 func Occupied(meaning string, err error) error {
 	var o *store.OccupiedError
 	if !errors.As(err, &o) {
@@ -45,8 +46,8 @@ func Occupied(meaning string, err error) error {
 	return fmt.Errorf("durable: run %s %s: its exclusive key %q is held by run %s: %w", o.RunID, meaning, o.Key, o.Holder, err)
 }
 
-// StoreError returns an error of the store as users know it: one that is not an answer of
-// the store matches ErrUnavailable.
+// StoreError returns an error of the store as users know it: it matches ErrUnavailable if
+// it is not an answer of the store.
 func StoreError(err error) error {
 	if err == nil || answered(err) {
 		return err
@@ -78,7 +79,7 @@ const (
 	taken   answer = iota // it is durable
 	refused               // it was refused because of its content
 	lost                  // it was refused because another executor owns the run
-	closed                // the store is closed and decides nothing any more
+	closed                // the store is closed and no longer decides anything
 	failed                // it was not carried out, and nothing was decided
 	open                  // its outcome is unknown: the same change is sent again
 )

@@ -56,8 +56,8 @@ func Calling() Kind {
 		}
 		skip += n - 3 // the last ones are read again: the bottom may be just below
 	}
-	// Below the function that the goroutine was begun with is runtime.goexit, and
-	// between them may be what the compiler puts around the call of a go statement.
+	// Below the function with which the goroutine was begun is runtime.goexit; between
+	// them may be what the compiler puts around the call of a go statement.
 	for _, pc := range pcs[max(n-3, 0):n] {
 		f := runtime.FuncForPC(pc)
 		if f == nil {
@@ -76,9 +76,9 @@ func Calling() Kind {
 // Ours reports whether the engine has begun the calling goroutine, and so can end it.
 func Ours() bool { return Calling() != OfUser }
 
-// ID returns the number by which the runtime names the calling goroutine in stack traces;
-// there is no other way to ask. It takes some microseconds, more with every frame on the
-// stack.
+// ID returns the number by which the runtime names the calling goroutine in stack traces,
+// which is the only way to learn it. It takes some microseconds, more with every frame on
+// the stack.
 func ID() uint64 {
 	var buf [40]byte
 	var id uint64
@@ -91,9 +91,9 @@ func ID() uint64 {
 	return id
 }
 
-// CallerOutside returns file:line of the nearest caller on the calling goroutine that is not of
-// the package with this path; empty: the goroutine is one of the engine's, and has no such
-// caller.
+// CallerOutside returns file:line of the nearest caller on the calling goroutine that is
+// not in the package with this path; empty: the goroutine is one of the engine's, and has
+// no such caller.
 func CallerOutside(pkg string) string {
 	var pcs [32]uintptr
 	frames := runtime.CallersFrames(pcs[:runtime.Callers(2, pcs[:])])

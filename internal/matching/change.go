@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// What was done to the code; what each means is said in durable.
+// What was done to the code; package durable says what each means.
 const (
 	ChangeInserted           = "inserted"
 	ChangeRemoved            = "removed"
@@ -71,8 +71,7 @@ func baseOf(key string) string {
 	return key[strings.LastIndexByte(key, '/')+1:]
 }
 
-// alike reports whether two keys differ in case, or in what stands between their
-// words, and in nothing else.
+// alike reports whether two keys differ only in case, or in what separates their words.
 func alike(a, b string) bool {
 	plain := strings.NewReplacer("-", "", "_", "", " ", "", ".", "")
 	return strings.EqualFold(plain.Replace(a), plain.Replace(b))

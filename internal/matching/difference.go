@@ -10,7 +10,7 @@ import (
 	"github.com/holdfast-dev/holdfast/store"
 )
 
-// A Difference is the first durable call at which the code and the history part. The
+// A Difference is the first durable call at which the code and the history differ. The
 // fields are those of durable.DefinitionChangedError.
 type Difference struct {
 	RunID    string
@@ -64,7 +64,7 @@ func (d *Difference) String() string {
 	return b.String()
 }
 
-// sentence says of the first difference what was edited.
+// sentence says what was edited at the first difference.
 func (d *Difference) sentence(recorded string) string {
 	what := ""
 	switch d.Change {
@@ -75,7 +75,7 @@ func (d *Difference) sentence(recorded string) string {
 	case ChangeInsertedOrRenamed:
 		what = fmt.Sprintf(": it was inserted, or %s was renamed", recorded)
 		if d.Ordinal == len(d.Recorded) {
-			what += " or removed" // what came after it may not be recorded yet
+			what += " or removed" // the calls after it may not be recorded yet
 		}
 	case ChangeRemoved:
 		what = fmt.Sprintf(": %s was removed", recorded)
@@ -87,9 +87,9 @@ func (d *Difference) sentence(recorded string) string {
 	return fmt.Sprintf("%s stands where %s was recorded%s.", d.Call, recorded, what)
 }
 
-// advice says what was edited and what to do about it. What it names, applied, heals
-// the run: Patched is false for a run that has recorded a call here without its
-// marker, whatever was edited.
+// advice says what was edited and what to do about it. Following it heals the run:
+// Patched is false for a run that has recorded a call here without its marker,
+// whatever was edited.
 func (d *Difference) advice() string {
 	recorded := ""
 	if d.Ordinal-1 < len(d.Recorded) {
@@ -114,7 +114,8 @@ func (d *Difference) advice() string {
 	return fmt.Sprintf("%s %s\n%s", said, patched(baseOf(d.Call)), goBack)
 }
 
-// A Recorder is who recorded a call; the fields are those of durable.Recorder.
+// A Recorder is the code and the executor that recorded a call; the fields are those
+// of durable.Recorder.
 type Recorder struct {
 	Version  string
 	Build    string
@@ -124,7 +125,7 @@ type Recorder struct {
 }
 
 // String names the code: "the code it was started with", or its version and build and
-// who had it.
+// the executor that had it.
 func (r Recorder) String() string {
 	var parts []string
 	if r.Version != "" {
@@ -145,8 +146,8 @@ func (r Recorder) String() string {
 	return "the code that recorded it: " + strings.Join(parts, ", ")
 }
 
-// recorder returns who had the run when event seq was recorded; version is that of the
-// runs that were never pinned to another one.
+// recorder returns who had the run when event seq was recorded; version is that of a
+// run that was never pinned to another one.
 func recorder(p *history.Past, seq int64, version string) Recorder {
 	c, first := p.HolderAt(seq)
 	if c == nil {

@@ -1,6 +1,6 @@
 // Package matching decides whether the code of a workflow makes the calls that its history
-// has, and says where the two part. It looks at recorded calls and at the names of those
-// that are made; it parks no run and writes nothing.
+// has, and says where the two differ. It looks at recorded calls and at the names of the
+// calls being made; it parks no run and writes nothing.
 //
 // A call is matched with the history of its scope by order and name: the n-th
 // call must be the n-th that was recorded. With Run.ByName it is matched by name alone:
@@ -10,14 +10,14 @@
 //	a b c             b a c             stops at b        all as recorded
 //	a b c             a c               stops at c        a, c as recorded; b is reported
 //
-// What runs anew is recorded after everything else of its scope, so that places
-// in the history stay without a gap.
+// Calls that run for the first time are recorded after everything else of their scope, so
+// that the places in the history have no gap.
 //
 //   - matching.go: what the scopes of a run have in common
 //   - replay.go: the history of a scope, and how far its code has come in it
 //   - patch.go: markers of changes that the code asks about
 //   - change.go: what was done to the code
-//   - difference.go: where code and history part, in words
+//   - difference.go: where code and history differ, in words
 package matching
 
 import (
@@ -27,8 +27,8 @@ import (
 	"github.com/holdfast-dev/holdfast/internal/history"
 )
 
-// A Run is what the scopes of a run have in common when their calls are matched. What is
-// not beneath the mutex is set before the first of them begins.
+// A Run is what the scopes of a run have in common when their calls are matched. The
+// fields that are not beneath the mutex are set before the first scope begins.
 type Run struct {
 	Past    *history.Past // nil: the run has just been created
 	ByName  bool          // calls are matched by name alone
@@ -39,7 +39,7 @@ type Run struct {
 	uncalled []string // recorded calls that this code did not make
 }
 
-// maxUncalled bounds how many keys the end of a run names.
+// maxUncalled limits how many keys the end of a run names.
 const maxUncalled = 100
 
 // NotCalled keeps keys that were recorded and not called, for the event that ends the run.

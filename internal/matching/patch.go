@@ -8,9 +8,9 @@ import (
 	"github.com/holdfast-dev/holdfast/store"
 )
 
-// Names of changes are escaped, as keys have them.
+// The names of changes are escaped, as in keys.
 
-// Answer returns what the scope was told about a change.
+// Answer returns what the scope was told about a change, if it has asked.
 func (rp *Replay) Answer(name string) (yes, asked bool) {
 	yes, asked = rp.asked[name]
 	return yes, asked
@@ -36,8 +36,8 @@ func (rp *Replay) Marker(name string) *history.Patch {
 	return nil
 }
 
-// MarkerEvent makes the marker of a change, which is called change where it was asked for.
-// Its ordinal is that of the call it stands before.
+// MarkerEvent makes the marker of a change; change is its name as it was given, not
+// escaped. The ordinal is that of the call that the marker precedes.
 func (rp *Replay) MarkerEvent(name, change string, deprecated bool) store.Event {
 	return store.Event{
 		Type: store.Patched, Key: history.JoinKey(rp.path, history.PatchPrefix+name, 1), Ordinal: rp.made + 1,
@@ -45,8 +45,8 @@ func (rp *Replay) MarkerEvent(name, change string, deprecated bool) store.Event 
 	}
 }
 
-// unasked returns the first change the history has a marker of and the code has
-// not asked for so far, nil if there is none.
+// unasked returns the first change that has a marker in the history and that the code has
+// not asked about so far, nil if there is none.
 func (rp *Replay) unasked() *history.Patch {
 	if rp.run.Past == nil || rp.run.Past.Patches == nil {
 		return nil
@@ -59,9 +59,9 @@ func (rp *Replay) unasked() *history.Patch {
 	return nil
 }
 
-// notAsked says that the run has gone the new way of a change, and the code does not know
-// the change. key is the call before which that was noticed, empty at the end of the
-// function.
+// notAsked returns the difference that the run has taken the new path of a change that
+// the code does not know. key is the call before which that was noticed, empty at the end
+// of the function.
 func (rp *Replay) notAsked(ordinal int, key string, p *history.Patch) *Difference {
 	d := rp.difference(ordinal, key)
 	d.Change = ChangePatchRemoved

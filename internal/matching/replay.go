@@ -10,7 +10,7 @@ import (
 )
 
 // A Replay is the history of a scope, and how far its code has come in it. Replaying may
-// be called at any time; everything else belongs to the one call that is under way.
+// be called at any time; everything else belongs to the one call that is in progress.
 type Replay struct {
 	run  *Run
 	path string
@@ -45,7 +45,7 @@ func (rp *Replay) Replaying() bool { return len(rp.hist) > 0 && !rp.live.Load() 
 // Made returns how many ordinals were given out.
 func (rp *Replay) Made() int32 { return rp.made }
 
-// Upcoming returns what was recorded at the next ordinal, nil if nothing was.
+// Upcoming returns the call that was recorded at the next ordinal, nil if there is none.
 func (rp *Replay) Upcoming() *history.Call {
 	if int(rp.made) < len(rp.hist) {
 		return rp.hist[rp.made]
@@ -54,8 +54,8 @@ func (rp *Replay) Upcoming() *history.Call {
 }
 
 // Match finds the record of the next call, nil if the history has none, and the ordinal
-// that the call has for good. It is given out by Take. A Difference says that the history
-// has something else there.
+// that the call will keep. Take gives it out. A Difference says that the history has
+// another call there.
 func (rp *Replay) Match(key string, kind history.CallKind) (ordinal int32, rec *history.Call, d *Difference) {
 	if rp.run.ByName && len(rp.hist) > 0 {
 		return rp.matchByName(key, kind)
@@ -109,8 +109,8 @@ func (rp *Replay) TakeBack() {
 	}
 }
 
-// AtFrontier reports whether the scope has called everything the history has of
-// it: what comes next happens for the first time.
+// AtFrontier reports whether the scope has made every call that the history has of it:
+// the next one happens for the first time.
 func (rp *Replay) AtFrontier() bool {
 	switch {
 	case rp.rest != nil:
@@ -126,7 +126,8 @@ func (rp *Replay) AtFrontier() bool {
 func (rp *Replay) HasRest() bool { return rp.rest != nil && len(rp.rest.ordinals) > 0 }
 
 // Finish checks, when the scope's function has returned, that nothing recorded was left
-// uncalled. Matched by name, what was left is no difference; its keys are returned.
+// uncalled. If calls are matched by name, calls that are left are not a difference; their
+// keys are returned.
 func (rp *Replay) Finish() (uncalled []string, d *Difference) {
 	switch p := rp.unasked(); {
 	case rp.run.ByName:
@@ -141,8 +142,8 @@ func (rp *Replay) Finish() (uncalled []string, d *Difference) {
 	return nil, nil
 }
 
-// left returns the keys of what the history of the scope has and the code did not call;
-// p is a change that it did not ask about, nil if there is none.
+// left returns the keys of the calls that the history of the scope has and the code did
+// not make; p is a change that it did not ask about, nil if there is none.
 func (rp *Replay) left(p *history.Patch) []string {
 	var keys []string
 	switch {
@@ -159,23 +160,23 @@ func (rp *Replay) left(p *history.Patch) []string {
 	return keys
 }
 
-// Changed says that code and history part at the call with this ordinal, in the way that
-// detail says.
+// Changed returns the difference that code and history have at the call with this
+// ordinal; detail describes it.
 func (rp *Replay) Changed(change string, ordinal int32, key, detail string) *Difference {
 	d := rp.difference(int(ordinal), key)
 	d.Change, d.Detail = change, detail
 	return d
 }
 
-// differs says that another call, or one of another kind, was recorded where a call was
-// made.
+// differs returns the difference that another call, or one of another kind, was recorded
+// where a call was made.
 func (rp *Replay) differs(ordinal int32, rec *history.Call, key string, kind history.CallKind) *Difference {
 	d := rp.difference(int(ordinal), key)
 	if rec.Key == key {
 		d.Change, d.Detail = ChangeKind, fmt.Sprintf("%s was recorded as a %s and is a %s now.", key, rec.Kind, kind)
 		return d
 	}
-	var declared []string // they tell of the workflow function alone
+	var declared []string // they concern only the workflow function
 	if rp.path == "" {
 		declared = rp.run.Steps
 	}
@@ -183,7 +184,7 @@ func (rp *Replay) differs(ordinal int32, rec *history.Call, key string, kind his
 	return d
 }
 
-// difference describes where code and history part.
+// difference describes where code and history differ.
 func (rp *Replay) difference(ordinal int, key string) *Difference {
 	recorded := make([]string, len(rp.hist))
 	for i, rec := range rp.hist {
@@ -192,8 +193,8 @@ func (rp *Replay) difference(ordinal int, key string) *Difference {
 	return &Difference{Scope: rp.path, Recorded: recorded, Ordinal: ordinal, Call: key, RecordedBy: rp.recordedBy()}
 }
 
-// recordedBy returns whose code fits what the scope has recorded: the code that recorded
-// its last call had replayed all of it.
+// recordedBy returns whose code fits the history of the scope: the code that recorded its
+// last call had replayed all of it.
 func (rp *Replay) recordedBy() Recorder {
 	if rp.run.Past == nil || len(rp.hist) == 0 {
 		return Recorder{}

@@ -1,6 +1,6 @@
-// Package redact takes secrets out of what is recorded and logged of a process: its
-// arguments, its environment, and texts that may have a URL in them. What counts as a
-// secret is said at durable.Redacted.
+// Package redact removes secrets from what is recorded and logged about a process:
+// its arguments, its environment, and texts that may contain a URL. durable.Redacted
+// says what counts as a secret.
 package redact
 
 import (
@@ -14,10 +14,10 @@ import (
 // Redacted is durable.Redacted.
 const Redacted = "[redacted]"
 
-// Most is how many arguments or variables are recorded; those beyond it are left out.
+// Most is how many arguments or variables are recorded; the rest is left out.
 const Most = 128
 
-// maxText bounds each of them, in bytes.
+// maxText is the largest size of each of them, in bytes.
 const maxText = 1 << 10
 
 var (
@@ -27,10 +27,10 @@ var (
 	nameWord    = regexp.MustCompile(`[A-Z]+[a-z0-9]*|[a-z0-9]+`)
 )
 
-// Secret reports whether a name is that of a secret.
+// Secret reports whether a name is the name of a secret.
 func Secret(name string) bool {
 	lower := strings.ToLower(name)
-	if lower == "pwd" || lower == "oldpwd" { // where a shell stands
+	if lower == "pwd" || lower == "oldpwd" { // the working directory of a shell
 		return false
 	}
 	if slices.ContainsFunc(secretParts, func(part string) bool { return strings.Contains(lower, part) }) {
@@ -45,13 +45,13 @@ func Secret(name string) bool {
 		slices.ContainsFunc(words, func(w string) bool { return has([]string{"url", "uri"}, w) })
 }
 
-// Args returns arguments without those values that are secrets: "-token=x",
-// "-token x", "TOKEN=x", "--header Authorization:x" and "https://user:x@host" alike.
+// Args returns arguments without the values that are secrets: "-token=x", "-token x",
+// "TOKEN=x", "--header Authorization:x" and "https://user:x@host" alike.
 func Args(args []string) []string {
 	out := make([]string, 0, min(len(args), Most))
-	secret := false // the one before is a flag whose value this is
+	secret := false // this is the value of the flag before it
 	for _, arg := range args[:min(len(args), Most)] {
-		// It may be a flag of its own instead, whose value is the next one.
+		// It may itself be a flag instead, with its value in the next argument.
 		isFlag := strings.HasPrefix(arg, "-") && !strings.Contains(arg, "=") && (strings.HasSuffix(arg, ":") || !strings.Contains(arg, ":")) && Secret(arg)
 		if secret && !isFlag {
 			arg = Redacted
@@ -72,8 +72,8 @@ func Env(name, value string) string {
 	return cut(text(value))
 }
 
-// word is text, and takes the value from what is "NAME=value", a flag with
-// such a value, or "Header: value", if its name says that it is a secret.
+// word is text, and also removes the value of "NAME=value", of a flag with such a
+// value, or of "Header: value", if the name says that it is a secret.
 func word(arg string) string {
 	if name, value, ok := strings.Cut(arg, "="); ok && isName(name) {
 		if Secret(name) {
@@ -100,7 +100,7 @@ var (
 	bearer      = regexp.MustCompile(`(?i)\b(bearer)\s+\S+`)
 )
 
-// text returns s without the secrets that show by their form, wherever they stand.
+// text returns s without the secrets that their form shows, wherever they are.
 func text(s string) string {
 	if strings.Contains(s, "://") {
 		s = urlPassword.ReplaceAllString(s, "$1:"+Redacted+"@")

@@ -8,8 +8,8 @@ import (
 )
 
 // Guarded returns a logger that protects the engine, on whose goroutines it writes, from
-// the program's log handler: a line on which the handler panics, or ends the goroutine, is
-// lost.
+// the program's log handler: if the handler panics on a line, or ends the goroutine, only
+// that line is lost.
 func Guarded(log *slog.Logger) *slog.Logger { return slog.New(guardedHandler{log.Handler()}) }
 
 type guardedHandler struct{ slog.Handler }
@@ -38,7 +38,7 @@ func (h guardedHandler) WithGroup(name string) slog.Handler {
 	return guardedHandler{h.Handler.WithGroup(name)}
 }
 
-// SilentWhile returns a logger that drops what is logged while replaying reports true.
+// SilentWhile returns a logger that drops its lines while replaying reports true.
 func SilentWhile(log *slog.Logger, replaying func() bool) *slog.Logger {
 	return slog.New(&replayHandler{Handler: log.Handler(), replaying: replaying})
 }

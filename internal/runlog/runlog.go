@@ -1,5 +1,5 @@
 // Package runlog writes the log of an engine: lines about a run name the run, its workflow
-// and its trace (Log), and two handlers stand around the program's own (handler.go).
+// and its trace (Log), and two handlers wrap the program's own (handler.go).
 package runlog
 
 import (
@@ -15,16 +15,16 @@ import (
 	"github.com/holdfast-dev/holdfast/store"
 )
 
-// A Log is where an engine writes its lines. A line about one run is written by OfRun
-// or one of the About methods, which add the run's trace.
+// A Log is where an engine writes its lines. OfRun and the About methods write a line
+// about one run, and add the run's trace.
 type Log struct {
 	*slog.Logger
-	// Store is read for what a line says of a run that is not executed here.
+	// Store is read for lines about runs that are not executed here.
 	Store store.Store
 	Now   func() store.Time
 	// Verbatim lets messages of errors and prompts into lines.
 	Verbatim bool
-	// KindOf returns what an error is called where its message must not appear.
+	// KindOf returns the name of an error for places where its message must not appear.
 	KindOf func(error) string
 }
 
@@ -33,15 +33,16 @@ func (l *Log) NamedRun(row *store.Run) *slog.Logger {
 	return l.With("run", row.ID, "workflow", row.Workflow)
 }
 
-// OfRun writes a line about an execution of a run, in the span that ctx has.
+// OfRun writes a line about an execution of a run, in the span of ctx.
 func (l *Log) OfRun(ctx context.Context, level slog.Level, row *store.Run, msg string, more ...slog.Attr) {
 	if l.Enabled(ctx, level) {
 		l.LogAttrs(ctx, level, msg, append(RunAttrs(ctx, row), more...)...)
 	}
 }
 
-// RunAttrs name a run that is executed and the span that ctx has or, before the run has
-// entered its segment, the span of its start. There is room for a few more.
+// RunAttrs returns attributes that name a run that is executed, and the span of ctx or,
+// before the run has entered its segment, the span of its start. The slice has room for a
+// few more.
 func RunAttrs(ctx context.Context, row *store.Run) []slog.Attr {
 	attrs := make([]slog.Attr, 0, 9)
 	attrs = append(attrs, slog.String("run", row.ID), slog.String("workflow", row.Workflow))
@@ -55,7 +56,7 @@ func RunAttrs(ctx context.Context, row *store.Run) []slog.Attr {
 	return attrs
 }
 
-// InSpan adds the span that ctx has, if it has one, to the lines of log.
+// InSpan adds the span of ctx, if it has one, to the lines of log.
 func InSpan(ctx context.Context, log *slog.Logger) *slog.Logger {
 	if span := trace.SpanContextFromContext(ctx); span.IsValid() {
 		return log.With("trace_id", span.TraceID().String(), "span_id", span.SpanID().String())
@@ -68,8 +69,8 @@ func (l *Log) AboutRun(level slog.Level, row *store.Run, msg string, more ...slo
 	l.About(level, row.ID, row.Workflow, telemetry.Parse(row.Trace), msg, more...)
 }
 
-// About is AboutRun for a run of which only this is known. The workflow may be empty, and
-// in may be a trace without a span.
+// About is AboutRun for a run of which only id, workflow and span are known. The workflow
+// may be empty, and in may be a trace without a span.
 func (l *Log) About(level slog.Level, id, workflow string, in trace.SpanContext, msg string, more ...slog.Attr) {
 	ctx := context.Background()
 	if !l.Enabled(ctx, level) {
@@ -88,8 +89,8 @@ func (l *Log) About(level slog.Level, id, workflow string, in trace.SpanContext,
 	l.LogAttrs(ctx, level, msg, append(attrs, more...)...)
 }
 
-// AboutID is AboutRun where only the id is known: it reads the row, for the trace. It is
-// for rare lines. If the store does not answer, the line has the id alone.
+// AboutID is AboutRun for a run of which only the id is known: it reads the row for the
+// trace. It is for rare lines. If the store does not answer, the line has the id alone.
 func (l *Log) AboutID(ctx context.Context, level slog.Level, id, msg string, more ...slog.Attr) {
 	if !l.Enabled(ctx, level) {
 		return
@@ -101,11 +102,12 @@ func (l *Log) AboutID(ctx context.Context, level slog.Level, id, msg string, mor
 	l.AboutRun(level, &row, msg, more...)
 }
 
-// verdictWithin limits how long a line waits for the history that its verdict is read from.
+// verdictWithin limits how long a line waits for the history from which its verdict is
+// read.
 const verdictWithin = 2 * time.Second
 
-// Verdict is the verdict on a run that has the given status: the one that pages, terminal
-// and API give. It is read from the history, and left out if the history cannot be read or
+// Verdict returns the verdict on a run that has the given status, as pages, terminal and
+// API give it. It is read from the history, and left out if the history cannot be read or
 // shows a later status. It contains what errors and people said only with Verbatim.
 func (l *Log) Verdict(ctx context.Context, id string, status store.Status) slog.Attr {
 	ctx, stop := context.WithTimeout(ctx, verdictWithin)
@@ -124,7 +126,7 @@ func (l *Log) Verdict(ctx context.Context, id string, status store.Status) slog.
 	return slog.String("verdict", o.Verdict.Guarded())
 }
 
-// ErrorAttr is what a line says of an error of the program's: what it is called, and its
+// ErrorAttr returns what a line says of an error of the program: its name, and its
 // message only with Verbatim.
 func (l *Log) ErrorAttr(err error) slog.Attr {
 	if l.Verbatim {
@@ -133,7 +135,7 @@ func (l *Log) ErrorAttr(err error) slog.Attr {
 	return slog.String("error_type", l.KindOf(err))
 }
 
-// PromptAttrs are what a line says of a prompt: nothing without Verbatim.
+// PromptAttrs returns what a line says of a prompt: nothing without Verbatim.
 func (l *Log) PromptAttrs(text string) []slog.Attr {
 	if !l.Verbatim {
 		return nil
@@ -141,5 +143,5 @@ func (l *Log) PromptAttrs(text string) []slog.Attr {
 	return []slog.Attr{slog.String("prompt", text)}
 }
 
-// Millis returns a duration as lines have it, under a key that ends in _ms.
+// Millis returns a duration as it is logged, under a key that ends in _ms.
 func Millis(d time.Duration) float64 { return float64(d.Microseconds()) / 1000 }

@@ -7,19 +7,19 @@ import (
 	"github.com/holdfast-dev/holdfast/store"
 )
 
-// Resting are the statuses of runs that an executor which serves them is to claim, now
+// Resting are the statuses of runs that an executor that serves them is to claim, now
 // or when their time has come.
 var Resting = []store.Status{store.Pending, store.Waiting, store.Interrupted}
 
-// Live are the executors that are alive.
+// Live has the executors that are alive.
 type Live struct {
 	executors []store.Executor
 	idle      string
 }
 
-// LiveOf returns those that are alive. idle is the id of one that takes up no run that
-// it was not told to, and so serves none: the engine of a command, say, which has the
-// code and is gone in a moment; empty: there is none.
+// LiveOf returns those executors that are alive. idle is the id of an executor that
+// takes up no run unless it is told to, and so serves none, such as the engine of a
+// command, which has the code and is gone in a moment; empty: there is none.
 func LiveOf(all []store.Executor, idle string) *Live {
 	l := &Live{idle: idle}
 	for _, x := range all {
@@ -30,7 +30,7 @@ func LiveOf(all []store.Executor, idle string) *Live {
 	return l
 }
 
-// IDs returns their ids, in the order of the store.
+// IDs returns the ids of the executors, in the order of the store.
 func (l *Live) IDs() (ids []string) {
 	for _, x := range l.executors {
 		ids = append(ids, x.ID)
@@ -43,14 +43,14 @@ func (l *Live) Has(executor string) bool {
 	return slices.ContainsFunc(l.executors, func(x store.Executor) bool { return x.ID == executor })
 }
 
-// Serves reports whether one of them takes up the run with this row.
+// Serves reports whether one of the executors takes up the run with this row.
 func (l *Live) Serves(row *store.Run) bool {
 	return slices.ContainsFunc(l.executors, func(x store.Executor) bool {
 		return x.ID != l.idle && store.Serves(x.Serves, row.Workflow, row.Version)
 	})
 }
 
-// versions returns those of a workflow that they serve.
+// versions returns the versions of a workflow that the executors serve.
 func (l *Live) versions(workflow string) []string {
 	var all []string
 	for _, x := range l.executors {
@@ -66,12 +66,12 @@ func (l *Live) versions(workflow string) []string {
 	return all
 }
 
-// Unserved returns filters for the resting runs whose code none of them has, given how
-// many rest of each workflow and of each version. They are found by counting: a store
-// in which 100,000 runs sleep soundly is not read row by row to find that none of them
-// is stuck.
+// Unserved returns filters for the resting runs whose code none of the executors has,
+// given how many runs of each workflow and of each version rest. It works by counting:
+// a store in which 100,000 runs sleep soundly is not read row by row to find that none
+// of them is stuck.
 func (l *Live) Unserved(byWorkflow, byVersion map[string]int64) []store.Filter {
-	var nobody []string // serves any version of them
+	var nobody []string // workflows of which no executor serves any version
 	var filters []store.Filter
 	for _, w := range slices.Sorted(maps.Keys(byWorkflow)) {
 		served := l.versions(w)

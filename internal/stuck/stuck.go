@@ -1,5 +1,5 @@
-// Package stuck says of runs that cannot go on by themselves why that is, and what to do.
-// Recover reports them in package durable, and Stuck lists them in package operate. It
+// Package stuck says why runs cannot go on by themselves, and what to do. Recover in
+// package durable reports them, and Stuck in package operate lists them. The package
 // looks at rows, and knows neither an engine nor a store.
 //
 //   - stuck.go: a run that is stuck, by the code that says why
@@ -28,7 +28,7 @@ const (
 	CodeUnrecoverable     = "unrecoverable"
 )
 
-// A Run is one that cannot go on: why, and what to do.
+// A Run is a run that cannot go on: why, and what to do.
 type Run struct {
 	RunID    string
 	Workflow string
@@ -38,7 +38,7 @@ type Run struct {
 	Next     string
 }
 
-// Of says of the run with this row that it is stuck.
+// Of describes the run with this row as stuck.
 func Of(row *store.Run, code, reason string) Run {
 	s := Run{RunID: row.ID, Workflow: row.Workflow, Version: row.Version, Code: code, Reason: reason}
 	switch code {
@@ -72,8 +72,8 @@ func Of(row *store.Run, code, reason string) Run {
 	return s
 }
 
-// NotServed says why a program cannot execute the run with this row: it has these versions
-// of its workflow, none if nil, and these workflows.
+// NotServed says why a program cannot execute the run with this row. The program has
+// these versions of the run's workflow, none if nil, and these workflows.
 func NotServed(row *store.Run, versions, workflows []string) string {
 	switch {
 	case versions == nil && len(workflows) == 0:
@@ -97,7 +97,7 @@ func someOf(names []string) string {
 	return strings.Join(names, ", ")
 }
 
-// Paused says of the run with this row that it is paused.
+// Paused describes the run with this row as paused.
 func Paused(row *store.Run) Run {
 	reason := "paused"
 	if row.Status == store.Interrupted && row.Code == "" && row.Reason != "" {
@@ -106,13 +106,13 @@ func Paused(row *store.Run) Run {
 	return Of(row, CodePaused, reason)
 }
 
-// Orphaned says of the run with this row that nobody executes it.
+// Orphaned describes the run with this row as one that no executor executes.
 func Orphaned(row *store.Run) Run {
 	return Of(row, CodeOrphaned, "its process is gone, and no other has taken it over")
 }
 
-// Unheard says of the run with this row that it waits for a child of which it will not
-// hear; missing: the child is not in the store.
+// Unheard describes the run with this row as one that waits for a child of whose end it
+// will not hear; missing: the child is not in the store.
 func Unheard(row *store.Run, missing bool, reason, next string) Run {
 	code := CodeStranded
 	if missing {
@@ -123,8 +123,8 @@ func Unheard(row *store.Run, missing bool, reason, next string) Run {
 	return s
 }
 
-// AdviceMissing says what lets a run go on that waits for a child which is not in the
-// store. An outcome that is imported is told to a run that waits for it.
+// AdviceMissing says what lets a run go on that waits for a child that is not in the
+// store. Importing a child that has ended tells the outcome to a run that waits for it.
 func AdviceMissing(parent *store.Run) string {
 	s := "import or restore the child"
 	if parent.Status == store.Waiting {
