@@ -7,8 +7,8 @@ import (
 )
 
 // A rowRule decides about fields of store.Run: either the events say what they must
-// be, and check compares; or nothing does, and then no wrong value of them can make a
-// resume wrong, which why explains. docs/adr/0016-rows.md tells how each was decided.
+// be, and check compares; or nothing does, and why explains that no wrong value of
+// them can make a resume wrong. docs/adr/0016-rows.md has the reasons for each.
 type rowRule struct {
 	fields []string
 	check  func(a *Audit, row *store.Run) *RowFault
@@ -19,12 +19,12 @@ type rowRule struct {
 type RowFault struct {
 	Field string
 	Text  string
-	// Mend puts it right and says what was done; nil: no patch of a row can.
+	// Mend corrects the field and says what was done; nil: no patch of a row can.
 	Mend func(p *store.RowPatch) (did string)
 }
 
-// rowRules are the rules for every field of store.Run, in the order of the findings.
-// Not in them, because no store keeps it: Last.
+// rowRules are the rules for every field of store.Run except Last, which no store
+// keeps, in the order of the findings.
 var rowRules = []rowRule{
 	{fields: []string{"ID"}, check: (*Audit).ruleID},
 	{fields: []string{"Status"}, check: (*Audit).ruleStatus},
@@ -87,7 +87,7 @@ func (a *Audit) checkRow() {
 func (a *Audit) believed() bool { return a.Bad == 0 && !a.Unreadable && a.Past.Created.Seq != 0 }
 func (a *Audit) all() bool      { return a.believed() && !a.Facts.lost && a.Facts.whole }
 
-// fault is the finding that a field is not what the log says.
+// fault returns the finding that a field is not what the log says.
 func fault[T any](field string, have, want T, mend func(p *store.RowPatch, want T)) *RowFault {
 	f := &RowFault{Field: field, Text: fmt.Sprintf("its %s is %s, and the log says %s", wordOf(field), shown(have), shown(want))}
 	if mend != nil {
@@ -99,7 +99,7 @@ func fault[T any](field string, have, want T, mend func(p *store.RowPatch, want 
 	return f
 }
 
-// shown is a value of a field in a sentence.
+// shown returns the value of a field for use in a sentence.
 func shown(v any) string {
 	switch v := v.(type) {
 	case string:
@@ -112,7 +112,7 @@ func shown(v any) string {
 	return fmt.Sprint(v)
 }
 
-// wordOf is the name of a field in a sentence.
+// wordOf returns the name of a field for use in a sentence.
 func wordOf(field string) string {
 	if w := fieldWords[field]; w != "" {
 		return w
@@ -127,7 +127,8 @@ var fieldWords = map[string]string{
 	"StartedAt": "beginning", "EndedAt": "end", "WakeAt": "timer", "CancelAsked": "cancel asked for", "Resumes": "number of resumes", "Trace": "trace context",
 }
 
-// sameAsBorn is the rule for a field that the first event says. No patch changes it.
+// sameAsBorn returns the rule for a field that the first event says. No patch changes
+// it.
 func sameAsBorn(field string, of func(r *store.Run, b *Identity) (have, want any)) func(*Audit, *store.Run) *RowFault {
 	return func(a *Audit, row *store.Run) *RowFault {
 		if a.Facts.born == nil {

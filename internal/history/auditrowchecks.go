@@ -15,7 +15,7 @@ func (a *Audit) ruleID(row *store.Run) *RowFault {
 	return nil
 }
 
-// ruleStatus: what else is wrong with a status, a repair decides.
+// ruleStatus: a repair decides about anything else that is wrong with a status.
 func (a *Audit) ruleStatus(row *store.Run) *RowFault {
 	switch {
 	case !row.Status.Valid():
@@ -26,8 +26,8 @@ func (a *Audit) ruleStatus(row *store.Run) *RowFault {
 	return nil
 }
 
-// Agrees reports whether the row has a status that the log allows. A run that waits
-// waits for something.
+// Agrees reports whether the row has a status that the log allows. A waiting run must
+// wait for something.
 func (a *Audit) Agrees(row *store.Run) bool {
 	return a.Life.agrees(row) && (row.Status != store.Waiting || !a.believed() || a.standstill().any)
 }
@@ -53,8 +53,8 @@ func (a *Audit) ruleGeneration(row *store.Run) *RowFault {
 	}}
 }
 
-// ruleEnd: in a history without an identity, the row has the moment at which the end
-// was about to be recorded, which is a little earlier.
+// ruleEnd: if the history has no identity, the row has the moment at which the end was
+// about to be recorded, which is a little earlier.
 func (a *Audit) ruleEnd(row *store.Run) *RowFault {
 	ended, exact := a.Facts.endedAt, a.Facts.born != nil && a.all() && a.Facts.endedAt != 0
 	switch {
@@ -76,8 +76,8 @@ func (a *Audit) ruleEnd(row *store.Run) *RowFault {
 	}}
 }
 
-// ruleSeen: too low a number has the run looked at again, and does no harm. Too high a
-// one leaves a run asleep whose message is there.
+// ruleSeen: if the number is too low, the run is looked at again, which does no harm.
+// If it is too high, a run with a message stays asleep.
 func (a *Audit) ruleSeen(row *store.Run) *RowFault {
 	again := func(p *store.RowPatch) string {
 		p.Seen = new(int64)
@@ -135,7 +135,7 @@ func (a *Audit) ruleAttributes(row *store.Run) *RowFault {
 }
 
 // ruleVersion: a run that was created without a version is pinned by its first claim.
-// Between that and the row a crash may come.
+// A crash may come between that and the row.
 func (a *Audit) ruleVersion(row *store.Run) *RowFault {
 	b := a.Facts.born
 	if b == nil || !a.all() {
@@ -165,8 +165,8 @@ func (a *Audit) rulePriority(row *store.Run) *RowFault {
 	return nil
 }
 
-// ruleReason: of a run that waits, the waits decide; of any other, the last event that
-// changes them.
+// ruleReason: for a run that waits, the waits decide; for any other, the last event
+// that changes code and reason.
 func (a *Audit) ruleReason(row *store.Run) *RowFault {
 	if !a.all() || !row.Status.Valid() || !a.Agrees(row) {
 		return nil
@@ -174,7 +174,7 @@ func (a *Audit) ruleReason(row *store.Run) *RowFault {
 	may := a.Facts.says
 	switch {
 	case row.Status == store.Interrupted && row.Code == CodeImported:
-		was := a.Life.may // where it was exported
+		was := a.Life.may // the statuses in the store from which it was exported
 		if may = nil; len(was) == 0 {
 			was = store.Statuses()
 		}
@@ -219,21 +219,21 @@ func (a *Audit) ruleRecoverable(row *store.Run) *RowFault {
 	return fault("Recoverable", row.Recoverable, want, func(p *store.RowPatch, want bool) { p.Recoverable = &want })
 }
 
-// ruleOwner: who has claimed it has it as long as its epoch lasts.
+// ruleOwner: the executor that has claimed the run has it as long as the epoch lasts.
 func (a *Audit) ruleOwner(row *store.Run) *RowFault {
 	want := ""
 	if a.Facts.owned == row.Epoch && slices.Contains(executed, row.Status) {
 		want = a.Facts.owner
 	}
 	if a.Facts.owned != 0 && a.Facts.owner == "" {
-		return nil // claimed by something that is no engine
+		return nil // claimed by something other than an engine
 	}
 	if a.Facts.Copied || !a.all() || !a.Agrees(row) || row.Last == nil || row.Last.Epoch != row.Epoch || row.Owner == want {
 		return nil
 	}
 	f := fault("Owner", row.Owner, want, nil)
 	if !row.Status.Terminal() {
-		// The act that records the repair leaves it without an owner.
+		// The act that records the repair leaves the run without an owner.
 		f.Mend = func(*store.RowPatch) string { return "owner: nobody, so that it can be claimed" }
 	}
 	return f
@@ -246,7 +246,7 @@ func (a *Audit) ruleResumes(row *store.Run) *RowFault {
 	return fault("Resumes", row.Resumes, a.Facts.resumes, nil)
 }
 
-// ruleStrikes: too few of them have a run tried once more, and do no harm.
+// ruleStrikes: if there are too few, the run is tried once more, which does no harm.
 func (a *Audit) ruleStrikes(row *store.Run) *RowFault {
 	if a.Facts.Copied || !a.all() || row.Strikes >= 0 && row.Strikes <= a.Facts.claims {
 		return nil
@@ -273,8 +273,8 @@ func (a *Audit) rulePaused(row *store.Run) *RowFault {
 	return fault("Paused", row.Paused, want, func(p *store.RowPatch, want bool) { p.Paused = &want })
 }
 
-// ruleStarted: a run that begins where it is created has begun then, a little before
-// its event is recorded, and so has a fork.
+// ruleStarted: a run that is executed where it is created begins at that moment, a
+// little before its event is recorded. The same holds for a fork.
 func (a *Audit) ruleStarted(row *store.Run) *RowFault {
 	if !a.all() || a.Facts.born == nil && row.StartedAt == 0 {
 		return nil
@@ -292,8 +292,8 @@ func (a *Audit) ruleStarted(row *store.Run) *RowFault {
 	return fault("StartedAt", row.StartedAt, want, func(p *store.RowPatch, want store.Time) { p.StartedAt = &want })
 }
 
-// ruleWake: a timer that is too early has the run looked at once more. One that is too
-// late, or missing, leaves it asleep.
+// ruleWake: if the timer is too early, the run is looked at once more. If it is too
+// late, or missing, the run stays asleep.
 func (a *Audit) ruleWake(row *store.Run) *RowFault {
 	want := store.Time(0)
 	switch {
@@ -308,7 +308,7 @@ func (a *Audit) ruleWake(row *store.Run) *RowFault {
 			return nil
 		}
 	case row.Status == store.Interrupted, row.Status == store.Resuming:
-		return nil // nobody looks at it
+		return nil // nothing looks at it
 	}
 	if row.WakeAt == want {
 		return nil
@@ -316,8 +316,8 @@ func (a *Audit) ruleWake(row *store.Run) *RowFault {
 	return fault("WakeAt", row.WakeAt, want, func(p *store.RowPatch, want store.Time) { p.WakeAt = &want })
 }
 
-// ruleArchived: what is in an archive, no event says. A number that is too low has it
-// archived again.
+// ruleArchived: no event says what is in an archive. If the number is too low, the run
+// is archived again.
 func (a *Audit) ruleArchived(row *store.Run) *RowFault {
 	if a.Facts.Copied || row.Last == nil || row.ArchivedSeq >= 0 && row.ArchivedSeq <= row.Last.Seq {
 		return nil

@@ -6,14 +6,14 @@ import (
 	"github.com/holdfast-dev/holdfast/store"
 )
 
-// A Preface is what the first event in a scope says beside its own: in that of a Map item, which
-// item it is; in that of the compensations, what the undoing begins with. The scope records it in
-// front of the rest.
+// A Preface is what the first event in a scope says in addition to its own data: in the
+// scope of a Map item, which item it is; in the scope of the compensations, with what the
+// undoing begins. The scope records it in front of the rest.
 type Preface struct {
 	Stopped      map[string]int32 `json:"stopped,omitempty"`       // after which call of each scope its context had ended
 	StoppedWaits map[string]int32 `json:"stopped_waits,omitempty"` // and after how many waits after that call
 	Undoes       []string         `json:"undoes,omitempty"`        // the call that each compensation undoes, in the order in which they run; empty: none
-	Late         *bool            `json:"late,omitempty"`          // of a run with a deadline: whether that had stopped it
+	Late         *bool            `json:"late,omitempty"`          // for a run with a deadline: whether that had stopped it
 	Item         string           `json:"item,omitempty"`          // hash of the Map item
 }
 
@@ -31,7 +31,7 @@ type Begun struct {
 	Kind      CallKind `json:"kind,omitempty"`      // of a branch or a Map
 	Span      string   `json:"span,omitempty"`      // of a Map: trace context of its span
 	Once      bool     `json:"once,omitempty"`      // the body must not run twice
-	Probation bool     `json:"probation,omitempty"` // it says no more than that a body begins
+	Probation bool     `json:"probation,omitempty"` // it says only that a body begins
 	Preface
 }
 
@@ -44,9 +44,9 @@ type StepEnd struct {
 	Notes  map[string]json.RawMessage `json:"notes,omitempty"`
 	Input  string                     `json:"input,omitempty"`  // hash of WithInput
 	Reason string                     `json:"reason,omitempty"` // step_failed: why there is no further attempt
-	Kind   CallKind                   `json:"kind,omitempty"`   // of what is no step
+	Kind   CallKind                   `json:"kind,omitempty"`   // of anything but a step
 	Items  int                        `json:"items,omitempty"`  // of a Map: how many it had
-	Again  bool                       `json:"again,omitempty"`  // of a branch: its function is replayed all the same
+	Again  bool                       `json:"again,omitempty"`  // of a branch: its function is replayed nevertheless
 	Preface
 }
 
@@ -63,7 +63,7 @@ type ItemEnd struct {
 	Input    string `json:"input,omitempty"`    // hash of the item
 	Items    int    `json:"items,omitempty"`    // how many the Map had
 	Attempts int    `json:"attempts,omitempty"` // item_failed: of the step whose error it is
-	Again    bool   `json:"again,omitempty"`    // its function is replayed all the same
+	Again    bool   `json:"again,omitempty"`    // its function is replayed nevertheless
 }
 
 // A Timer is what timer_set says; timer_fired says nothing more.
@@ -78,16 +78,16 @@ type WaitBegun struct {
 	Name   string          `json:"name,omitempty"`   // of the signal
 	Prompt string          `json:"prompt,omitempty"` // empty: no person is asked
 	Until  store.Time      `json:"until,omitempty"`  // when it ends by itself
-	Beside bool            `json:"beside,omitempty"` // others of the run went on
+	Beside bool            `json:"beside,omitempty"` // other goroutines of the run went on
 	Sample json.RawMessage `json:"sample,omitempty"` // zero value of what is waited for
 	Preface
 }
 
 // A WaitEnd is how a wait ended: signal_received, wait_timed_out, wait_closed.
 type WaitEnd struct {
-	Error   *Error   `json:"error,omitempty"`   // why it was closed, or why what was received is of no use
+	Error   *Error   `json:"error,omitempty"`   // why it was closed, or why what was received cannot be used
 	Kind    CallKind `json:"kind,omitempty"`    // of a wait for a request
-	Message int64    `json:"message,omitempty"` // that it has taken: its number in the inbox
+	Message int64    `json:"message,omitempty"` // number in the inbox of the message that it has taken
 	Request string   `json:"request,omitempty"` // id of a request that was taken
 	Preface
 }
@@ -107,7 +107,7 @@ type ChildEnd struct {
 	Reason      string       `json:"reason,omitempty"`
 	Status      store.Status `json:"status,omitempty"`
 	Name        string       `json:"name,omitempty"`    // of its workflow
-	Message     int64        `json:"message,omitempty"` // that told it; 0: it was read from the log of the child
+	Message     int64        `json:"message,omitempty"` // number of the message that told it; 0: it was read from the log of the child
 	Recoverable *bool        `json:"recoverable,omitempty"`
 	Preface
 }
@@ -134,7 +134,8 @@ type AttributeSet struct {
 	Preface
 }
 
-// kindSaid returns the kind of call that an event names which does not follow from its type.
+// kindSaid returns the kind of call that an event names, if that does not follow from its
+// type.
 func kindSaid(said any) CallKind {
 	switch d := said.(type) {
 	case *Begun:

@@ -8,10 +8,10 @@ import (
 	"github.com/holdfast-dev/holdfast/store"
 )
 
-// CheckRow returns why an execution, or whoever makes something of the run, must not
-// go by this row, nil if it may: the fields that decide what the run does must be
-// those that its history has. born is what began the generation, branches are those of
-// the same moment or later.
+// CheckRow returns why an execution, or other code that acts on the run, must not
+// trust this row; nil if it may. The fields that decide what the run does must be
+// those that its history has. born is what began the generation, and branches are
+// those of the same moment or later.
 //
 // The version is not among them: Reconcile mends it (E2), and an execution compares it
 // with the code it is about to run; see CheckVersion.
@@ -48,8 +48,8 @@ func (p *Past) CheckRow(row *store.Run, branches []store.Branch, born *Beginning
 
 func quoted(s string) string { return fmt.Sprintf("%q", s) }
 
-// CheckVersion returns why code of this version must not execute the run, nil
-// if it may. A run that was pinned to none goes with any.
+// CheckVersion returns why code of this version must not execute the run; nil if it
+// may. A run that is pinned to no version goes with any.
 func (p *Past) CheckVersion(id, version string, born *Beginning) error {
 	if born.Run == nil {
 		return nil // an earlier version of this library has begun it
@@ -64,11 +64,11 @@ func (p *Past) CheckVersion(id, version string, born *Beginning) error {
 	return &Damage{RunID: id, Err: fmt.Errorf("its row was changed: its version is %q there, and %q in its history", version, want)}
 }
 
-// CheckCancel returns why the row's word that a cancel was asked for must not be
-// believed, nil if it may. Row and inbox are of one moment, and nothing that the
-// generation has to look at is missing in the inbox.
+// CheckCancel returns why the row must not be believed when it says that a cancel was
+// asked for; nil if it may. Row and inbox are of one moment, and the inbox lacks
+// nothing that the generation has to look at.
 //
-// A row that denies a cancel does no harm: the message is there, and is read.
+// A row that denies a cancel does no harm, because the message is there and is read.
 func (p *Past) CheckCancel(row *store.Run, inbox []store.Message) error {
 	if !row.CancelAsked || p.cancelAsked(inbox) {
 		return nil
@@ -76,8 +76,8 @@ func (p *Past) CheckCancel(row *store.Run, inbox []store.Message) error {
 	return &Damage{RunID: row.ID, Err: errors.New("its row was changed: it says that a cancel was asked for, and its inbox has none")}
 }
 
-// checkBranches returns why the records of branches must not be believed, nil if
-// they may: they decide which events a history is made of.
+// checkBranches returns why the records of branches must not be believed; nil if they
+// may. They decide of which events a history consists.
 func (p *Past) checkBranches(id string, branches []store.Branch) error {
 	for _, b := range p.cuts {
 		if err := checkCut(branches, b); err != nil {

@@ -9,7 +9,7 @@ import (
 )
 
 // Copyable returns the events of calls that have ended, in order, as far as they
-// leave no gap: behind a call that is left out, nothing of its scope is copied.
+// leave no gap: after a call that is left out, nothing of its scope is copied.
 func (p *Past) Copyable(events []store.Event) []store.Event {
 	take := map[string]bool{} // keys of calls and items whose events are copied
 	p.copyScope("", take)
@@ -29,17 +29,17 @@ func (p *Past) Copyable(events []store.Event) []store.Event {
 	return kept
 }
 
-// takenBack reports whether ev counts no more, because its call was reset since.
+// takenBack reports whether ev no longer counts, because its call was reset since.
 func (p *Past) takenBack(ev *store.Event) bool {
 	if ev.Seq > p.ResetAt[ev.Key] {
 		return false
 	}
-	// A branch and a Map stay begun.
+	// The beginning of a branch or a Map still counts.
 	rec := p.Call(ev.Key)
 	return ev.Type != store.StepStarted || rec == nil || rec.Kind == CallStep
 }
 
-// copyScope marks what of a scope is copied.
+// copyScope marks the events of a scope that are copied.
 func (p *Past) copyScope(path string, take map[string]bool) {
 	for _, rec := range p.Scopes[path] {
 		inside := rec.Kind == CallGo || rec.Kind == CallMap
@@ -90,7 +90,7 @@ func (p *Past) MostItems(key string) int {
 }
 
 // EndedKeys returns the keys of the steps, items, waits, timers and children that have an
-// outcome, in the order in which it was recorded. Compensations are none of them.
+// outcome, in the order in which it was recorded. It leaves out compensations.
 func (p *Past) EndedKeys() []string {
 	var list []*store.Event
 	for path, calls := range p.Scopes {
@@ -143,7 +143,7 @@ func (p *Past) DoneKeys() []string {
 	return keys
 }
 
-// isOver reports whether something that has ended stands around this scope.
+// isOver reports whether a call or an item around this scope has ended.
 func (p *Past) isOver(path string) bool {
 	for ; path != ""; path = ScopeOfKey(path) {
 		key := path

@@ -12,7 +12,7 @@ type Generation struct {
 	N       int        // from 0
 	Branch  int32      // its lineage is the history of the generation
 	After   int64      // Seq of the last event before it; 0 for the first
-	BeganAt store.Time // by the clock of who began it
+	BeganAt store.Time // by the clock of the process that began it
 }
 
 // GenerationsOf sorts the branches of a run by generation. The last branch of each is
@@ -32,7 +32,7 @@ func GenerationsOf(h *store.History) []Generation {
 	return gens
 }
 
-// A Lifeline is the history of a run over all its generations: of each the events
+// A Lifeline is the history of a run over all its generations: the events of each
 // that no cut took away.
 type Lifeline map[int32]store.Lineage // by branch
 

@@ -2,10 +2,10 @@ package history
 
 import "github.com/holdfast-dev/holdfast/store"
 
-// On boot there may be a hundred thousand waiting runs, and as many histories are
-// not read to find that all is well. What can be wrong with a run shows, for most
-// runs, in the row and the last event of the log, which come with a listing; for
-// most others in the end of the log.
+// On boot there may be a hundred thousand waiting runs, and reading as many
+// histories only to find that all is well would cost too much. For most runs, the
+// row and the last event of the log, which come with a listing, show what can be
+// wrong; for most others, the end of the log does.
 
 // A Look is how much of a run must be read to know whether it is consistent.
 type Look int
@@ -17,16 +17,17 @@ const (
 	LookFull             // the lineage
 )
 
-// How many events a look at the end of a log reads. A run that was interrupted
-// often without getting anywhere ends with many that say no more than that.
+// How many events a look at the end of a log reads. The log of a run that was
+// interrupted often, without getting anywhere, ends with many events that say
+// only that.
 const (
 	ShortTail = 32
 	LongTail  = 16 * ShortTail
 )
 
-// Glance says how closely to look at a run of which the row and the last event
-// are known; declared is the number of steps that its workflow declares, 0 if it
-// declares none. It may err on the side of looking.
+// Glance says how closely to look at a run, given its row and its last event;
+// declared is the number of steps that its workflow declares, 0 if it declares
+// none. It errs, if at all, on the side of looking.
 func Glance(row *store.Run, declared int) Look {
 	switch row.Status {
 	case store.Waiting, store.Running, store.Resuming, store.Interrupted:
@@ -61,7 +62,8 @@ func opens(t store.Type) bool {
 	return t == store.WaitRequested || t == store.TimerSet || t == store.ChildStarted
 }
 
-// bookkeeping reports whether an event of this type says only who has the run.
+// bookkeeping reports whether an event of this type says only which executor has
+// the run.
 func bookkeeping(t store.Type) bool {
 	switch t {
 	case store.WorkflowInterrupted, store.WorkflowPaused, store.WorkflowUnpaused, store.WorkflowRecovered, store.FailuresReset:

@@ -7,15 +7,15 @@ import (
 )
 
 // Identity is what the first event of a run, and of each later generation, says of
-// the row that is recorded nowhere else in its history. The row is a cache (G6), and
-// a cache that nothing can be compared with would have to be believed.
+// the row, and nothing else in the history does. The row is a cache (G6); if it could
+// be compared with nothing, it would have to be believed.
 //
-// It is written once a generation. A history of an earlier version of this library
-// has none, and is not compared with the row in these points.
+// It is written once for each generation. A history of an earlier version of this
+// library has none, and is not compared with the row in these points.
 type Identity struct {
 	Workflow   string     `json:"workflow"`
 	Version    string     `json:"version,omitempty"` // with which it was created
-	Pinned     string     `json:"pinned,omitempty"`  // a later generation: to another one than that
+	Pinned     string     `json:"pinned,omitempty"`  // in a later generation: the version that it is pinned to, if another
 	Parent     string     `json:"parent,omitempty"`
 	ParentKey  string     `json:"parent_key,omitempty"`
 	ForkedFrom string     `json:"forked_from,omitempty"`
@@ -27,8 +27,8 @@ type Identity struct {
 	CreatedAt  store.Time `json:"created_at"`
 }
 
-// IdentityOf is what the first event of a generation says of its row. The row must
-// be complete: what is set later is not in it.
+// IdentityOf returns what the first event of a generation says of its row. The row
+// must be complete: what is set later is not in the identity.
 func IdentityOf(r *store.Run) *Identity {
 	id := &Identity{
 		Workflow: r.Workflow, Version: r.InitialVersion, Parent: r.Parent, ParentKey: r.ParentKey, ForkedFrom: r.ForkedFrom,

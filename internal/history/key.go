@@ -6,8 +6,8 @@ import (
 	"strings"
 )
 
-// The key of a durable call is its address in the history: the path of scopes
-// it stands in, its name, and an occurrence number where the name repeats.
+// The key of a durable call is its address in the history: the path of the scopes that
+// it is in, its name, and an occurrence number if the name repeats.
 //
 //	charge                 the first call named "charge" of the run
 //	charge#2               the second one
@@ -18,7 +18,7 @@ import (
 
 const reserved = "/#@~[]%"
 
-// EscapeName returns name as it stands in a key.
+// EscapeName returns name as it is written in a key.
 func EscapeName(name string) string {
 	if !strings.ContainsAny(name, reserved) {
 		return name
@@ -56,7 +56,7 @@ func JoinKey(path, escaped string, n int32) string {
 	return string(b)
 }
 
-// ScopeOfKey returns the path of the scope a key stands in.
+// ScopeOfKey returns the path of the scope of a key.
 func ScopeOfKey(key string) string {
 	if i := strings.LastIndexByte(key, '/'); i >= 0 {
 		return key[:i]
@@ -67,7 +67,7 @@ func ScopeOfKey(key string) string {
 // ItemKey returns the key of item n (from 0) of the Map with this key.
 func ItemKey(key string, n int) string { return key + "[" + strconv.Itoa(n) + "]" }
 
-// ItemRoom is how many bytes the longest key of an item has more than that of its Map.
+// ItemRoom is by how many bytes the longest key of an item exceeds that of its Map.
 const ItemRoom = len("[2147483647]")
 
 // SplitItem takes the key of an item apart.

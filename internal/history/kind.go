@@ -7,7 +7,7 @@ import (
 	"github.com/holdfast-dev/holdfast/store"
 )
 
-// CallKind says what sort of call a record was made by.
+// CallKind says what sort of call made a record.
 type CallKind string
 
 const (
@@ -25,8 +25,8 @@ const (
 	CallReply      CallKind = "answer to a request"
 )
 
-// MessageKind returns the kind of messages that a wait takes, by what its
-// events say of their call.
+// MessageKind returns the kind of messages that a wait takes, given the kind of
+// call that its events name.
 func MessageKind(k CallKind) store.Kind {
 	if k == CallRequest {
 		return store.KindRequest
@@ -34,18 +34,18 @@ func MessageKind(k CallKind) store.Kind {
 	return store.KindSignal
 }
 
-// A Role is what an event is to who reads a history.
+// A Role is what an event is to a reader of a history.
 type Role int
 
 const (
-	RoleRun   Role = iota // of the run itself, or nothing a replay asks for
+	RoleRun   Role = iota // of the run itself, or of no use to a replay
 	RoleCall              // of a durable call
 	RoleItem              // outcome of an item of a Map
 	RoleOther             // not known to this version
 )
 
-// RoleOf says what an event is to a replay, and of which kind the call is that
-// it belongs to.
+// RoleOf returns what an event is to a replay, and the kind of the call that it
+// belongs to.
 func RoleOf(t store.Type) (CallKind, Role) {
 	switch t {
 	case store.StepStarted, store.StepCompleted, store.StepFailed, store.AttemptFailed, store.ProgressSaved:
@@ -71,8 +71,8 @@ func RoleOf(t store.Type) (CallKind, Role) {
 	return "", RoleOther
 }
 
-// FutureEventError reports an event this program does not know: to pass over it
-// would be to misread the history.
+// FutureEventError reports an event that this program does not know: skipping it
+// would misread the history.
 type FutureEventError struct{ Type store.Type }
 
 func (e *FutureEventError) Error() string {
@@ -88,5 +88,6 @@ func beginsBranch(t store.Type) bool {
 	return false
 }
 
-// NameOf is what a person knows an event by: the key of its call, or its type.
+// NameOf returns the name by which people know an event: the key of its call, or
+// its type.
 func NameOf(ev *store.Event) string { return cmp.Or(ev.Key, string(ev.Type)) }

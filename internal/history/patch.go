@@ -10,18 +10,18 @@ import (
 // A Marker is what patched says: the code was asked whether it has a change.
 type Marker struct {
 	Name       string `json:"name,omitempty"`       // of the change, as it was given
-	Deprecated bool   `json:"deprecated,omitempty"` // the marker need not be asked for
+	Deprecated bool   `json:"deprecated,omitempty"` // the code need not ask for the marker
 }
 
-// Patch is what the history of a scope has of one change.
+// Patch is what the history of a scope says of one change.
 type Patch struct {
 	Name       string // escaped
 	Change     string // as it was given
 	Deprecated bool   // its code has said that the marker may be missing
 }
 
-// PatchPrefix stands before the name of a change in the key of its marker. No
-// call has such a key: ~ is escaped in names.
+// PatchPrefix precedes the name of a change in the key of its marker. No call
+// has such a key: ~ is escaped in names.
 const PatchPrefix = "~patched:"
 
 // takePatch files a marker.

@@ -17,25 +17,27 @@ const (
 	CodeRepaired  = "repaired"
 )
 
-// EditedReason is the reason of a run that was edited and not taken up since.
+// EditedReason returns the reason of a run that was edited and not taken up since.
 func EditedReason(key string) string { return "the result of " + key + " was edited" }
 
-// JumpReason is the reason of a failed run of which a jump was requested.
+// JumpReason returns the reason of a failed run for which a jump was requested.
 func JumpReason(to int64) string {
 	return fmt.Sprintf("a jump to event %d was requested and not carried out", to)
 }
 
-// ImportedReason is the reason of a run that had this status where it was exported.
+// ImportedReason returns the reason of a run that had this status when it was
+// exported.
 func ImportedReason(s store.Status) string {
 	return fmt.Sprintf("imported; where it was exported it was %s. See that nobody continues it there, then resume it", s)
 }
 
-// RepairedReason is the reason of a run that had ended like this and was repaired.
+// RepairedReason returns the reason of a run that had ended with this status and was
+// repaired.
 func RepairedReason(s store.Status) string {
 	return "it had " + endWord(s) + " and was repaired; Resume continues it"
 }
 
-// endWord is the end of a run in a sentence, after "it had".
+// endWord returns the end of a run for a sentence, after "it had".
 func endWord(s store.Status) string {
 	if s == store.Failed {
 		return "failed"
@@ -43,7 +45,7 @@ func endWord(s store.Status) string {
 	return "been cancelled"
 }
 
-// PausedReason is the reason of a run that was executed when it was paused.
+// PausedReason returns the reason of a run that was being executed when it was paused.
 func PausedReason(reason string) string {
 	if reason == "" {
 		return "paused"

@@ -10,9 +10,9 @@ import (
 	"github.com/holdfast-dev/holdfast/store"
 )
 
-// A Beginning is what the first event of a generation says: workflow_created, and workflow_started
-// of a later one, which no claim has recorded and which therefore says in the fields of a Claim who
-// has the run.
+// A Beginning is what the first event of a generation says: workflow_created, or
+// workflow_started of a later generation. No claim has recorded the latter, so it says in
+// the fields of a Claim who has the run.
 type Beginning struct {
 	Seed        string            `json:"seed,omitempty"`        // of the random draws, in hexadecimal
 	MaxPayload  int               `json:"max_payload,omitempty"` // Options.MaxPayload
@@ -40,12 +40,12 @@ type Beginning struct {
 	PID         int               `json:"pid,omitempty"`         // the same
 }
 
-// Claim returns who has the run from the beginning of a later generation on.
+// Claim returns which executor has the run from the beginning of a later generation on.
 func (b *Beginning) Claim() *Claim {
 	return &Claim{Executor: b.Executor, Build: b.Build, Segment: b.Segment, Name: b.Name, Host: b.Host, PID: b.PID}
 }
 
-// KeepIn notes in the first event of a later generation who has the run.
+// KeepIn notes in the first event of a later generation which executor has the run.
 func (c *Claim) KeepIn(b *Beginning) {
 	b.Executor, b.Name, b.Host, b.PID, b.Build = c.Executor, c.Name, c.Host, c.PID, c.Build
 }
@@ -53,19 +53,19 @@ func (c *Claim) KeepIn(b *Beginning) {
 // Fork says in the first event of a fork where it comes from.
 type Fork struct {
 	From string `json:"from"`         // run id
-	At   int64  `json:"at,omitempty"` // as asked for; 0: all
-	// Seeds are those of the runs that the copied events were recorded under,
-	// oldest first: calls up to an event have drawn with them, and what is drawn
-	// before they are replayed must be the same again.
+	At   int64  `json:"at,omitempty"` // the event up to which it was asked for; 0: all
+	// Seeds are the seeds under which the copied events were recorded, oldest first:
+	// calls up to an event have drawn with them, and what is drawn until they are
+	// replayed must be the same again.
 	Seeds []Seed `json:"seeds,omitempty"`
 	// Edits are the calls whose outcome differs from that in the source, with a
-	// hash of the outcome; By says who made them, and Reason why.
+	// hash of the outcome; By says who made the edits, and Reason why.
 	Edits  map[string]string `json:"edits,omitempty"`
 	Reason string            `json:"reason,omitempty"`
 	By     string            `json:"by,omitempty"`
 }
 
-// A Seed is that of the random draws of some of the calls of a fork.
+// A Seed is the seed of the random draws of some of the calls of a fork.
 type Seed struct {
 	Seed  string `json:"seed"`
 	Until int64  `json:"until"` // last event, in this run, that was recorded under it
@@ -80,7 +80,7 @@ func (f *Seed) Uint64() uint64 {
 	return binary.BigEndian.Uint64(b)
 }
 
-// SeedsOf returns the seeds with which the events that a fork copies were drawn.
+// SeedsOf returns the seeds under which the calls that a fork copies have drawn.
 func (b *Beginning) SeedsOf(kept []store.Event) []Seed {
 	if len(kept) == 0 {
 		return nil
@@ -104,19 +104,19 @@ type Continued struct {
 	Generation int32 `json:"generation,omitempty"` // the one that begins
 }
 
-// An End is what an event says that ends a run: workflow_completed, workflow_failed,
+// An End is what an event that ends a run says: workflow_completed, workflow_failed,
 // workflow_cancelled.
 type End struct {
-	Error       *Error   `json:"error,omitempty"`    // that the function returned; nil: recovery, or a cancel, has ended it
-	Executor    string   `json:"executor,omitempty"` // that had not executed the run, but ended it
+	Error       *Error   `json:"error,omitempty"`    // what the function returned; nil: recovery, or a cancel, has ended the run
+	Executor    string   `json:"executor,omitempty"` // the one that ended the run without having executed it
 	Code        string   `json:"code,omitempty"`
 	Reason      string   `json:"reason,omitempty"`
 	Recoverable *bool    `json:"recoverable,omitempty"` // workflow_failed: whether Resume is offered
-	Uncalled    []string `json:"uncalled,omitempty"`    // of a run matched by name: recorded calls that were not made
+	Uncalled    []string `json:"uncalled,omitempty"`    // if calls were matched by name: recorded ones that were not made
 }
 
-// A Stop is what workflow_interrupted, workflow_paused and workflow_unpaused say. Resume records
-// workflow_interrupted, too, where it changes no more than how the run is matched.
+// A Stop is what workflow_interrupted, workflow_paused and workflow_unpaused say. Resume
+// also records workflow_interrupted, if it changes only how the run is matched.
 type Stop struct {
 	Error    *Error `json:"error,omitempty"`    // why a run was parked
 	Executor string `json:"executor,omitempty"` // that recorded it
@@ -141,7 +141,8 @@ type Act struct {
 	Force bool `json:"force,omitempty"` // match by name from here on
 }
 
-// A Recovery is what workflow_recovered says: recovery, or a repair, has changed the run.
+// A Recovery is what workflow_recovered says after recovery, or a repair, has changed the
+// run.
 type Recovery struct {
 	Executor string `json:"executor,omitempty"` // that recorded it
 	Code     string `json:"code,omitempty"`     // of the catalogue (see Reconcile), or CodeRepaired
@@ -156,14 +157,15 @@ type Recovery struct {
 	Force          bool   `json:"force,omitempty"`        // match by name from here on
 }
 
-// Reopened is what acts and recoveries take back beside a cut.
+// Reopened is what acts and recoveries take back in addition to a cut.
 type Reopened struct {
 	Reset  []string         `json:"reset,omitempty"`  // calls that count as not ended
-	Anew   map[string]int32 `json:"anew,omitempty"`   // calls that were undone and are made again, and since which branch
-	Lifted int64            `json:"lifted,omitempty"` // cancels up to this message count no more
+	Anew   map[string]int32 `json:"anew,omitempty"`   // calls that were undone and are made again, and the branch since which
+	Lifted int64            `json:"lifted,omitempty"` // cancels up to this message no longer count
 }
 
-// effectOf returns what stops, acts and recoveries have in common; r is nil for anything else.
+// effectOf returns what stops, acts and recoveries have in common; r is nil for other
+// events.
 func effectOf(said any) (answered int64, r *Reopened, force bool) {
 	switch d := said.(type) {
 	case *Stop:
