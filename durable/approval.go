@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"log/slog"
 	"reflect"
 	"strings"
 
@@ -29,34 +28,6 @@ type Approval struct {
 	// Sample is the JSON of the zero value of what the workflow waits for; nil:
 	// not known.
 	Sample json.RawMessage
-}
-
-// announceApprovals reports the open questions to people of runs that no live
-// executor owns.
-func (rc *recovery) announceApprovals(ctx context.Context, rep *Report) error {
-	e := rc.eng
-	live, err := e.recovery.liveExecutors(ctx)
-	if err != nil {
-		return err
-	}
-	for row, err := range e.runsOf(ctx, store.Filter{Statuses: []store.Status{store.Waiting}, Codes: []string{CodeApproval}, OldestFirst: true}) {
-		if err != nil {
-			return fmt.Errorf("durable: recovery could not list waiting runs: %w", storeError(err))
-		}
-		if live[row.Owner] {
-			continue
-		}
-		open, err := e.asked(ctx, row)
-		if err != nil {
-			rep.Stuck = append(rep.Stuck, stuckOf(row, CodeDamaged, err.Error()))
-			continue
-		}
-		for _, a := range open {
-			e.log.AboutRun(slog.LevelInfo, row, "durable: approval restored", append(e.log.PromptAttrs(a.Prompt), slog.String("wait", a.Key))...)
-			rep.Approvals = append(rep.Approvals, Approval(a))
-		}
-	}
-	return nil
 }
 
 // asked returns the open questions of a run to people, except those whose answer is

@@ -210,7 +210,7 @@ func (b *bulkStart) flush() error {
 			failed = errors.Join(context.Cause(b.ctx), err)
 		}
 	}
-	b.eng.claims.expect(b.def, own)
+	b.eng.claims.Expect(b.def.name, b.def.version, own)
 	again, err := b.compare(ctx, exist)
 	if err == nil {
 		err = failed

@@ -219,10 +219,10 @@ func (ch *child) look(s *scope, mail *mailWait) (*childEnd, error) {
 		return nil, r.undecodable("the output of child "+ch.id, "", nil, err)
 	}
 	if !ended {
-		r.eng.claims.takeUpChild(row)
+		r.eng.recovery.TakeUpChild(row)
 		// Without Recover, this engine does not take the child over when that executor
 		// dies.
-		ch.elsewhere = !r.eng.claims.recovered.Load() && row.Owner != "" && row.Owner != r.eng.id
+		ch.elsewhere = !r.eng.claims.Recovered() && row.Owner != "" && row.Owner != r.eng.id
 		return nil, nil
 	}
 	// The message was committed with the end: if there is one, it can be read now.

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"iter"
 	"log/slog"
-	"maps"
 	"sync/atomic"
 
 	"github.com/holdfast-dev/holdfast/internal/cleaner"
@@ -41,8 +40,8 @@ func (d operators) Sealer() *payload.Sealer     { return d.eng.sealer }
 func (d operators) Now() store.Time             { return d.eng.now() }
 func (d operators) Closing() bool               { return d.eng.roster.isClosing() }
 func (d operators) Closed() <-chan struct{}     { return d.eng.roster.closed }
-func (d operators) Nudge()                      { nudge(d.eng.claims.wake) }
-func (d operators) NextEpoch() int64            { return d.eng.claims.imports.next(d.eng.now()) }
+func (d operators) Nudge()                      { d.eng.claims.Wake() }
+func (d operators) NextEpoch() int64            { return d.eng.imports.next(d.eng.now()) }
 func (d operators) Serves(workflow string) bool { return d.eng.program.defs.byName[workflow] != nil }
 func (d operators) HasCode(row *store.Run) bool { return d.eng.program.defs.codeAt(row) != nil }
 
@@ -118,15 +117,17 @@ func (d operators) StepsOfLastCompleted(ctx context.Context, row *store.Run) (in
 }
 
 func (d operators) HasLiveOwner(ctx context.Context, row *store.Run) (bool, error) {
-	return d.eng.claims.hasLiveOwner(ctx, row)
+	return d.eng.recovery.HasLiveOwner(ctx, row)
 }
 
 func (d operators) Torn(ctx context.Context, v *history.View) (*history.Finding, error) {
-	return d.eng.recovery.tornApart(ctx, v)
+	f, err := d.eng.recovery.Torn(ctx, v)
+	return f, unrecoverable(err)
 }
 
 func (d operators) RepairFirst(ctx context.Context, row *store.Run) (repaired bool, err error) {
-	return d.eng.recovery.repairFirst(ctx, row)
+	repaired, err = d.eng.recovery.RepairFirst(ctx, row)
+	return repaired, unrecoverable(err)
 }
 
 func (d operators) Unheard(ctx context.Context, row *store.Run, child string) (*desk.Unheard, error) {
@@ -147,33 +148,14 @@ func (d operators) toldOf(row *store.Run, lost *unheard) *desk.Unheard {
 }
 
 func (d operators) EachUnheard(ctx context.Context, rows iter.Seq2[*store.Run, error], found func(*store.Run, *desk.Unheard)) error {
-	parents := unheardLook{eng: d.eng, found: func(row *store.Run, lost *unheard) { found(row, d.toldOf(row, lost)) }}
-	for row, err := range rows {
-		if err == nil {
-			err = parents.add(ctx, row)
-		}
-		if err != nil {
-			return err
-		}
-	}
-	return parents.flush(ctx)
+	return d.eng.families.eachUnheard(ctx, rows, func(row *store.Run, lost *unheard) { found(row, d.toldOf(row, lost)) })
 }
 
-func (d operators) Recovered() bool { return d.eng.claims.recovered.Load() }
+func (d operators) Recovered() bool { return d.eng.claims.Recovered() }
 
-func (d operators) Deferred() map[string]bool {
-	all := map[string]bool{}
-	maps.Copy(all, d.eng.claims.later.all())
-	maps.Copy(all, d.eng.claims.bulk.all())
-	return all
-}
+func (d operators) Deferred() map[string]bool { return d.eng.claims.Deferred() }
 
-func (d operators) Unreadable() (runs []stuck.Run) {
-	for _, s := range d.eng.dormitory.damaged() {
-		runs = append(runs, stuck.Run(s))
-	}
-	return runs
-}
+func (d operators) Unreadable() []stuck.Run { return d.eng.dormitory.damaged() }
 
 func (d operators) Asked(ctx context.Context, row *store.Run) ([]history.Asked, error) {
 	return d.eng.asked(ctx, row)
@@ -193,12 +175,7 @@ func (d operators) Pause(ctx context.Context, id string, m history.MessageData) 
 }
 
 func (d operators) Claim(ctx context.Context, id string, data *history.Claim, v *history.View) (claimed bool, err error) {
-	var k *prefetch
-	if v != nil && len(v.Events) > 0 {
-		k = &prefetch{branch: v.Row.Branch, events: v.Events}
-	}
-	runs, err := d.eng.claims.claimRead(ctx, store.Claim{Max: 1, IDs: []string{id}}, data, k)
-	return len(runs) > 0, err
+	return d.eng.claims.Claim(ctx, id, data, v)
 }
 
 func (d operators) Clean(ctx context.Context, o cleaner.Options, retention any) (cleaner.Result, error) {
@@ -210,9 +187,9 @@ func (d operators) Clean(ctx context.Context, o cleaner.Options, retention any) 
 
 func (d operators) GoOn(ctx context.Context, id string) {
 	ctx, e := context.WithoutCancel(ctx), d.eng
-	if _, err := e.claims.claimIDs(ctx, []string{id}, &history.Claim{Executor: e.id, Resumed: true}); err != nil {
+	if _, err := e.claims.Claim(ctx, id, &history.Claim{Resumed: true}, nil); err != nil {
 		e.log.AboutID(ctx, slog.LevelWarn, id, "durable: a run could not be claimed at once; whoever serves it claims it soon", slog.Any("error", err))
-		nudge(e.claims.wake)
+		e.claims.Wake()
 	}
 }
 

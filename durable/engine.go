@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/holdfast-dev/holdfast/internal/archiver"
+	"github.com/holdfast-dev/holdfast/internal/claims"
 	"github.com/holdfast-dev/holdfast/internal/commit"
 	"github.com/holdfast-dev/holdfast/internal/faults"
 	"github.com/holdfast-dev/holdfast/internal/heart"
@@ -44,9 +45,9 @@ type Engine struct {
 	roster    roster
 	dormitory dormitory
 	mailroom  mailroom
-	claims    claims
-	recovery  recovery
-	owned     owned
+	claims    *claims.Claims
+	recovery  *claims.Recovery
+	imports   epochs // of runs that are imported: no two have the same
 	watchers  watchers
 	families  families
 	archiver  *archiver.Archiver // nil: nothing is archived
@@ -108,9 +109,7 @@ func Open(ctx context.Context, st store.Store, o Options) (*Engine, error) {
 	e.mailroom = mailroom{eng: e, ring: make(chan struct{}, 1)}
 	e.roster.open(e)
 	e.dormitory.open(e)
-	e.claims.open(e)
-	e.recovery.open(e)
-	e.owned.eng = e
+	e.claims, e.recovery = newClaims(e)
 	if err := e.heart.Register(ctx); err != nil {
 		return nil, fmt.Errorf("%w: registering the executor: %w", ErrUnavailable, err)
 	}
@@ -127,8 +126,8 @@ func Open(ctx context.Context, st store.Store, o Options) (*Engine, error) {
 	e.life.endBeat = stopBeat
 	e.roster.loops.Go(func() { e.heart.Loop(beating) })
 	e.roster.loops.Go(func() { e.heart.TendLoop(beating) })
-	e.roster.loops.Go(func() { e.recovery.loop(e.life.loops) })
-	e.roster.loops.Go(func() { e.claims.loop(e.life.loops) })
+	e.roster.loops.Go(func() { e.recovery.Loop(e.life.loops) })
+	e.roster.loops.Go(func() { e.claims.Loop(e.life.loops) })
 	e.roster.loops.Go(func() { e.dormitory.loop(e.life.loops) })
 	if o.Retention.rules().Active() && o.Retention.Every > 0 {
 		e.roster.loops.Go(func() { newCleaner(e).Loop(e.life.loops, o.Retention.Every) })
@@ -362,7 +361,7 @@ func newMetrics(e *Engine) (*telemetry.Metrics, error) {
 	return telemetry.NewMetrics(telemetry.MetricsOptions{
 		Meter: e.options.MeterProvider, ExecutorID: e.id, Workflows: slices.Collect(maps.Keys(e.program.defs.byName)),
 		Store: e.store, Now: e.now, StoreError: storeError,
-		Executed: e.roster.count, Closing: e.roster.isClosing, Unserved: e.recovery.unserved.each,
+		Executed: e.roster.count, Closing: e.roster.isClosing, Unserved: e.recovery.EachUnserved,
 		Parked: parkedCodes, Quarantine: CodeQuarantined, Quarantined: quarantinedRuns,
 	})
 }

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/holdfast-dev/holdfast/internal/claims"
 	"github.com/holdfast-dev/holdfast/internal/commit"
 	"github.com/holdfast-dev/holdfast/internal/guard"
 	"github.com/holdfast-dev/holdfast/internal/history"
@@ -37,7 +38,7 @@ var (
 	// ErrConflict: the run id is in use by another workflow or another input.
 	ErrConflict = errors.New("durable: the run exists already with another workflow or input")
 	// ErrNotRegistered: this engine has no code for the workflow or version.
-	ErrNotRegistered = errors.New("durable: workflow not registered")
+	ErrNotRegistered = claims.ErrNotRegistered
 	// ErrInterrupted: the run stopped without an outcome and can be resumed.
 	ErrInterrupted = errors.New("durable: run interrupted")
 	// ErrRunFailed: the run ended in an error.
@@ -384,7 +385,7 @@ const (
 	CodeDamaged           = stuck.CodeDamaged
 	CodeNotRegistered     = store.CodeNotRegistered
 	CodeQuarantined       = stuck.CodeQuarantined
-	CodeRestarted         = "server_restarted"    // FailOnBoot
+	CodeRestarted         = claims.CodeRestarted  // FailOnBoot
 	CodeShutdown          = "shutdown"            // stopped gracefully; its policy leaves resuming to a person
 	CodeError             = "error"               // the workflow returned an error
 	CodeRepaired          = history.CodeRepaired  // it had failed, and was repaired; Resume continues it

@@ -195,7 +195,7 @@ func (w *watchers) recordedCause(row *store.Run) error {
 // somebodyServes reports whether a live executor has the code of a run, and so will
 // claim it.
 func (w *watchers) somebodyServes(ctx context.Context, row *store.Run) bool {
-	if !w.eng.roster.isClosing() && w.eng.claims.recovered.Load() && w.eng.program.defs.find(row.Workflow, row.Version) != nil {
+	if !w.eng.roster.isClosing() && w.eng.claims.Recovered() && w.eng.program.defs.find(row.Workflow, row.Version) != nil {
 		return true
 	}
 	executors, err := w.eng.store.Executors(ctx)

@@ -142,7 +142,7 @@ func (e *Engine) Executing(id string) (key string, ok bool) {
 func (e *Engine) Health(ctx context.Context) (Health, error) {
 	h := Health{Closing: e.roster.isClosing()}
 	h.Executing, h.Unloaded = e.roster.count()
-	h.Recovered, h.Lease = e.claims.recovered.Load(), e.options.Lease
+	h.Recovered, h.Lease = e.claims.Recovered(), e.options.Lease
 	h.CommitP99, h.Commits = e.committer.Pace(time.Now())
 	h.TimersLate = e.dormitory.timersLate()
 	h.BeatAge = e.heart.Age()

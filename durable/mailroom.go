@@ -95,8 +95,8 @@ func (mr *mailroom) sent(id string) {
 		mr.eng.roster.background(r.inbox.fetch)
 	case dormant:
 		mr.lookLater(id)
-	case mr.eng.claims.recovered.Load():
-		nudge(mr.eng.claims.wake)
+	case mr.eng.claims.Recovered():
+		mr.eng.claims.Wake()
 	}
 }
 
@@ -106,17 +106,17 @@ func (mr *mailroom) listen(ctx context.Context, n store.Notifier) {
 		err := n.Notify(ctx, func(notice store.Notice) {
 			mr.eng.watchers.notify(notice.RunIDs)
 			mr.arrived(notice.RunIDs)
-			if !mr.eng.claims.recovered.Load() {
+			if !mr.eng.claims.Recovered() {
 				return
 			}
 			for _, id := range notice.RunIDs {
 				if r, dormant := mr.eng.roster.listening(id); r == nil && !dormant {
-					nudge(mr.eng.claims.wake)
+					mr.eng.claims.Wake()
 					return
 				}
 			}
 			if len(notice.RunIDs) == 0 {
-				nudge(mr.eng.claims.wake)
+				mr.eng.claims.Wake()
 			}
 		})
 		if ctx.Err() != nil || errors.Is(err, store.ErrClosed) {

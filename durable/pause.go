@@ -185,7 +185,7 @@ func (e *Engine) unpause(ctx context.Context, id string) (done bool, err error) 
 	})
 	switch {
 	case err == nil:
-		nudge(e.claims.wake)
+		e.claims.Wake()
 		return true, nil
 	case commit.Overtaken(err):
 		return e.unpausedElse(ctx, id)
@@ -236,20 +236,4 @@ func (st *stopping) pause(reason string) {
 		}
 	}
 	_ = st.run.die(&death{kind: deathPaused, err: ErrPaused, reason: reason})
-}
-
-// unpauseOrphan ends the pause of a cancelled run whose owner died before it
-// could end the run; see run.unpauseClaimed.
-func (rc *recovery) unpauseOrphan(ctx context.Context, row *store.Run, rep *Report) bool {
-	no, interrupted := false, store.Interrupted
-	_, err := rc.eng.act(ctx, row, nil, commit.Act{
-		From:  []store.Status{store.Running, store.Resuming},
-		Event: store.Event{Type: store.WorkflowUnpaused, Data: history.Encode(&history.Stop{Reason: "cancelled", Message: row.Inbox, Executor: rc.eng.id})},
-		Row:   &store.RowPatch{Paused: &no, Status: &interrupted},
-	})
-	if err == nil || commit.Overtaken(err) {
-		return err == nil
-	}
-	rep.Stuck = append(rep.Stuck, Stuck{RunID: row.ID, Workflow: row.Workflow, Version: row.Version, Code: CodePaused, Reason: fmt.Sprintf("it was paused and cancelled, and taking it up did not succeed: %v", err), Next: "call Recover again"})
-	return false
 }

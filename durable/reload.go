@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/holdfast-dev/holdfast/internal/faults"
+	"github.com/holdfast-dev/holdfast/internal/stuck"
 	"github.com/holdfast-dev/holdfast/internal/telemetry"
 	"github.com/holdfast-dev/holdfast/store"
 )
@@ -215,17 +216,17 @@ func (dorm *dormitory) keepDamaged(d *dormant, err error) {
 }
 
 // stuck returns what operate.Operator.Stuck says of a run whose row cannot be read.
-func (d *dormant) stuck() Stuck {
+func (d *dormant) stuck() stuck.Run {
 	row := store.Run{ID: d.id, Workflow: d.def.name, Version: d.def.version}
 	reason := "its row cannot be read"
 	if d.damage != nil {
 		reason += ": " + faults.Message(d.damage)
 	}
-	return stuckOf(&row, CodeDamaged, reason)
+	return stuck.Of(&row, CodeDamaged, reason)
 }
 
 // damaged lists the runs of this executor whose rows cannot be read.
-func (dorm *dormitory) damaged() (list []Stuck) {
+func (dorm *dormitory) damaged() (list []stuck.Run) {
 	dorm.mu.Lock()
 	defer dorm.mu.Unlock()
 	for _, d := range dorm.runs {
@@ -233,7 +234,7 @@ func (dorm *dormitory) damaged() (list []Stuck) {
 			list = append(list, d.stuck())
 		}
 	}
-	slices.SortFunc(list, func(a, b Stuck) int { return strings.Compare(a.RunID, b.RunID) })
+	slices.SortFunc(list, func(a, b stuck.Run) int { return strings.Compare(a.RunID, b.RunID) })
 	return list
 }
 

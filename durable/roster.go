@@ -101,7 +101,7 @@ func (ros *roster) addLocked(r *run) error {
 	// after the run was claimed again.
 	ros.eng.dormitory.dropLocked(r.id, r.row.Epoch)
 	ros.runs[r.id] = r
-	ros.eng.owned.began.Add(1)
+	ros.eng.claims.Began()
 	ros.runners.Add(1)
 	return nil
 }
@@ -115,8 +115,8 @@ func (ros *roster) forget(r *run) (told bool) {
 	}
 	told = r.told
 	ros.mu.Unlock()
-	if r.claimed.counts && ros.eng.claims.claimed.Add(-1) == int64(ros.eng.options.MaxRuns)-1 {
-		nudge(ros.eng.claims.wake) // there is room again
+	if r.claimed.counts {
+		ros.eng.claims.Vacate()
 	}
 	return told
 }

@@ -94,22 +94,6 @@ type origin struct {
 	trace      telemetry.Start // of the span of its start
 }
 
-// claimedAs is what is known from the claim that took the run.
-type claimedAs struct {
-	run    *run
-	counts bool // against Options.MaxRuns
-	// probation: it was claimed from an owner that died. Set before it is launched; it is
-	// over when something is recorded.
-	probation bool
-	// silent: it was claimed while it waited or was interrupted, and the row still
-	// says that it waits or is resuming. That must change before a body runs; see
-	// recordRunning.
-	silent atomic.Bool
-	// ctx is the run's context when it was claimed, for the code that claimed it: the
-	// run's own changes while the history is read.
-	ctx context.Context
-}
-
 // runSpans are the spans of a run in this process.
 type runSpans struct {
 	run     *run
@@ -225,7 +209,7 @@ func (r *run) execute() {
 				// The run was given up, paused or parked before its mail came. The mail
 				// is for the executor that claims the run; without this, none would look
 				// before the next heartbeat.
-				nudge(r.eng.claims.wake)
+				r.eng.claims.Wake()
 			}
 		}
 		r.recordedOnce.Do(func() { close(r.recorded) })

@@ -76,7 +76,7 @@ func (r *run) endDead(d *death) outcome {
 		return outcome{err: &InterruptedError{RunID: r.id, Workflow: r.def.name, Reason: "it waits; this engine is closed"}}
 	}
 	code, reason := d.code, d.reason
-	if d.kind == deathShutdown && r.eng.recovery.bootPolicy(r.def) != ResumeOnBoot {
+	if d.kind == deathShutdown && r.eng.options.bootPolicy(r.def) != ResumeOnBoot {
 		// Only a person may resume it, so it must not be claimable.
 		code, reason = CodeShutdown, "stopped by a shutdown"
 	}

@@ -339,7 +339,7 @@ func (r *run) abandon() {
 	_ = r.die(&death{kind: deathLost, err: ErrLost})
 	r.outcome = outcome{err: ErrLost}
 	if r.eng.roster.forget(r) { // mail has come for it: a claim looks for the run
-		nudge(r.eng.claims.wake)
+		r.eng.claims.Wake()
 	}
 	close(r.recorded)
 	close(r.ended)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"iter"
 	"math"
 	"slices"
 
@@ -40,8 +41,8 @@ func (u *unheard) advice(parent *store.Run) string {
 }
 
 // stuck describes the parent with this row as Verify does.
-func (u *unheard) stuck(parent *store.Run) Stuck {
-	return Stuck(stuck.Unheard(parent, u.row == nil, u.text(), u.advice(parent)))
+func (u *unheard) stuck(parent *store.Run) stuck.Run {
+	return stuck.Unheard(parent, u.row == nil, u.text(), u.advice(parent))
 }
 
 // unheardOf returns the child if a run that waits for it will not hear of its end; nil:
@@ -95,6 +96,21 @@ type unheardLook struct {
 	rows  []*store.Run
 	kids  []string // of the rows
 	found func(*store.Run, *unheard)
+}
+
+// eachUnheard calls found for those of the runs that will not hear of the child that their
+// last event has started. It ends with the first error of rows, or its own.
+func (fam *families) eachUnheard(ctx context.Context, rows iter.Seq2[*store.Run, error], found func(*store.Run, *unheard)) error {
+	look := unheardLook{eng: fam.eng, found: found}
+	for row, err := range rows {
+		if err == nil {
+			err = look.add(ctx, row)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return look.flush(ctx)
 }
 
 func (u *unheardLook) add(ctx context.Context, row *store.Run) error {

@@ -2,7 +2,6 @@ package durable
 
 import (
 	"context"
-	"log/slog"
 	"maps"
 	"slices"
 
@@ -36,17 +35,6 @@ func (ds *definitions) notServed(row *store.Run) string {
 	return stuck.NotServed(row, ds.versions(row.Workflow), slices.Sorted(maps.Keys(ds.byName)))
 }
 
-// servable reports whether a run has its code here; one that has not is reported
-// as stuck. A run whose pinned version nobody alive serves has been given back its
-// initial one before this is asked: that is E2 of reconcile.
-func (rc *recovery) servable(row *store.Run, rep *Report) bool {
-	if rc.eng.program.defs.find(row.Workflow, row.Version) != nil {
-		return true
-	}
-	rep.Stuck = append(rep.Stuck, stuckOf(row, CodeNotRegistered, rc.eng.program.defs.notServed(row)))
-	return false
-}
-
 // pins returns the version that a claim of the run pins it to, empty if it is pinned
 // or stays without one. The row follows before anything is executed; see pin.
 func (ds *definitions) pins(row *store.Run) string {
@@ -62,14 +50,12 @@ func (ds *definitions) pins(row *store.Run) string {
 // codeOf returns the code for a run that was claimed. One whose row names no
 // version belongs to the version it was started with, as far as that is known and
 // here (E1); pin then records it.
-func (cl *claims) codeOf(row *store.Run) *definition {
+func (ds *definitions) codeOf(row *store.Run) *definition {
 	if row.Version != "" || row.InitialVersion == "" {
-		return cl.eng.program.defs.find(row.Workflow, row.Version)
+		return ds.find(row.Workflow, row.Version)
 	}
-	def := cl.eng.program.defs.find(row.Workflow, row.InitialVersion)
-	if def == nil {
-		def = cl.eng.program.defs.find(row.Workflow, "")
+	if def := ds.find(row.Workflow, row.InitialVersion); def != nil {
+		return def
 	}
-	cl.eng.log.AboutRun(slog.LevelWarn, row, "durable: E1: the row of a run names no version", slog.String("initial", row.InitialVersion), slog.String("version", def.version))
-	return def
+	return ds.find(row.Workflow, "")
 }

@@ -14,8 +14,9 @@ import (
 // prints the figures of today. Lines, and references upward where there are many, are rounded up, so that a repair has room.
 var (
 	packageCeilings = map[string]struct{ files, lines, upward, longestFile, longestFunc int }{
-		"durable":          {88, 17100, 130, 510, 80},
+		"durable":          {81, 15500, 115, 510, 80},
 		"operate":          {26, 5100, 3, 545, 70},
+		"internal/claims":  {14, 2300, 14, 300, 47},
 		"internal/commit":  {13, 1450, 5, 310, 47},
 		"internal/history": {31, 5100, 16, 480, 95},
 		"internal/payload": {12, 2500, 10, 530, 56},
@@ -38,7 +39,7 @@ var (
 		"dashboard/internal/pages":  {21, 3200, 2, 330, 66},
 	}
 	typeCeilings = map[string]struct{ fields, methods, files int }{
-		"durable.Engine":         {20, 42, 12},
+		"durable.Engine":         {20, 42, 9},
 		"durable.run":            {38, 42, 6},
 		"durable.scope":          {25, 32, 6},
 		"operate.Operator":       {4, 66, 17},

@@ -113,6 +113,7 @@ var rules = []rule{
 	{path: "internal/payload", ours: []string{"store", "internal/envelope", "internal/guard"}, modules: []string{compress}},
 	{path: "internal/storeclock", ours: []string{"store"}},
 	{path: "internal/archiver", ours: []string{"store", "internal/guard", "internal/history", "internal/runfile"}},
+	{path: "internal/claims", ours: []string{"store", "internal/commit", "internal/heart", "internal/history", "internal/runlog", "internal/stuck", "internal/telemetry"}},
 	{path: "internal/cleaner", ours: []string{"store"}},
 	{path: "internal/commit", ours: []string{"store", "internal/history", "internal/payload", "internal/storeclock"}},
 	{path: "internal/heart", ours: []string{"store", "internal/host", "internal/storeclock"}},

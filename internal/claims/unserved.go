@@ -1,4 +1,4 @@
-package durable
+package claims
 
 import (
 	"context"
@@ -14,7 +14,7 @@ import (
 // when the set of live executors has changed: it is the last one that leaves who
 // strands them, after every Recover has said that nothing is stuck.
 type unservedRuns struct {
-	eng     *Engine
+	o       *Options
 	looking atomic.Bool // one look at a time
 	live    string      // the executors of the last look that came to its end
 
@@ -43,14 +43,13 @@ type strandedRuns struct {
 // if they are others, says which runs have lost the last executor that serves
 // them, once for each workflow and version, and which are served again. It does
 // so in the background: a beat may come meanwhile.
-func (u *unservedRuns) look(ctx context.Context) {
-	e := u.eng
-	if !e.claims.recovered.Load() || !u.looking.CompareAndSwap(false, true) {
+func (u *unservedRuns) look() {
+	if !u.looking.CompareAndSwap(false, true) {
 		return
 	}
-	compare := func() {
+	compare := func(ctx context.Context) {
 		defer u.looking.Store(false)
-		executors, err := e.store.Executors(ctx)
+		executors, err := u.o.Store.Executors(ctx)
 		if err != nil {
 			return // the beats say so; the next one looks again
 		}
@@ -66,7 +65,7 @@ func (u *unservedRuns) look(ctx context.Context) {
 		u.live = ids
 		u.report(found)
 	}
-	if !e.roster.background(compare) {
+	if !u.o.Runs.Background(compare) {
 		u.looking.Store(false)
 	}
 }
@@ -75,16 +74,15 @@ func (u *unservedRuns) look(ctx context.Context) {
 // dead executors are read first: one that a recovery parks meanwhile is then found
 // among those at rest, and counted once.
 func (u *unservedRuns) count(ctx context.Context, live *stuck.Live) (map[code]*strandedRuns, error) {
-	e := u.eng
 	found := map[code]*strandedRuns{}
 	counted := map[string]bool{}
 	add := func(f store.Filter) error {
 		f.OldestFirst = true
-		for row, err := range e.runsOf(ctx, f) {
+		for row, err := range u.o.List(ctx, f) {
 			if err != nil {
 				return err
 			}
-			if counted[row.ID] || row.Paused || row.Status == store.Interrupted && row.Code != "" && row.Code != CodeNotRegistered || live.Serves(row) {
+			if counted[row.ID] || row.Paused || row.Status == store.Interrupted && row.Code != "" && row.Code != store.CodeNotRegistered || live.Serves(row) {
 				continue // it waits for something else, or for nothing
 			}
 			counted[row.ID] = true
@@ -99,7 +97,7 @@ func (u *unservedRuns) count(ctx context.Context, live *stuck.Live) (map[code]*s
 		}
 		return nil
 	}
-	orphans, err := e.store.Count(ctx, store.Filter{Orphaned: true}, "")
+	orphans, err := u.o.Store.Count(ctx, store.Filter{Orphaned: true}, "")
 	if err == nil && orphans[""] > 0 {
 		err = add(store.Filter{Orphaned: true, Statuses: []store.Status{store.Running, store.Resuming}})
 	}
@@ -107,11 +105,11 @@ func (u *unservedRuns) count(ctx context.Context, live *stuck.Live) (map[code]*s
 		return nil, err
 	}
 	resting := store.Filter{Statuses: stuck.Resting}
-	workflows, err := e.store.Count(ctx, resting, store.ByWorkflow)
+	workflows, err := u.o.Store.Count(ctx, resting, store.ByWorkflow)
 	if err != nil || len(workflows) == 0 {
 		return found, err
 	}
-	versions, err := e.store.Count(ctx, resting, store.ByVersion)
+	versions, err := u.o.Store.Count(ctx, resting, store.ByVersion)
 	if err != nil {
 		return found, err
 	}
@@ -125,20 +123,19 @@ func (u *unservedRuns) count(ctx context.Context, live *stuck.Live) (map[code]*s
 
 // report says what has changed since the last look.
 func (u *unservedRuns) report(found map[code]*strandedRuns) {
-	e := u.eng
 	u.mu.Lock()
 	before := u.found
 	u.found = found
 	u.mu.Unlock()
 	for c, r := range found {
 		if before[c] == nil {
-			next := stuckOf(&r.example, CodeNotRegistered, "").Next
-			e.log.Warn("durable: runs are stuck: no live executor serves their workflow and version any more", "executor", e.id, "workflow", c.workflow, "version", c.version, "runs", r.runs, "oldest", r.example.ID, "next", next)
+			next := stuck.Of(&r.example, store.CodeNotRegistered, "").Next
+			u.o.Log.Warn("durable: runs are stuck: no live executor serves their workflow and version any more", "executor", u.o.Executor, "workflow", c.workflow, "version", c.version, "runs", r.runs, "oldest", r.example.ID, "next", next)
 		}
 	}
 	for c := range before {
 		if found[c] == nil {
-			e.log.Info("durable: runs that were stuck are served again, or have ended", "executor", e.id, "workflow", c.workflow, "version", c.version)
+			u.o.Log.Info("durable: runs that were stuck are served again, or have ended", "executor", u.o.Executor, "workflow", c.workflow, "version", c.version)
 		}
 	}
 }

@@ -1,17 +1,16 @@
-package durable
+package claims
 
 import (
+	"context"
 	"log/slog"
 	"sync"
-
-	"github.com/holdfast-dev/holdfast/internal/history"
 )
 
 // trials are of suspects, runs that have ended their process before: they are
 // continued one at a time.
 type trials struct {
-	eng  *Engine
-	turn sync.Mutex // of the suspect that is being tried
+	claims *Claims
+	turn   sync.Mutex // of the suspect that is being tried
 
 	mu       sync.Mutex
 	suspects map[string]bool // that are tried, or wait for their trial; by run id
@@ -25,11 +24,11 @@ func (t *trials) hold(ids []string) {
 	if len(fresh) == 0 {
 		return
 	}
-	t.eng.roster.background(func() {
+	t.claims.o.Runs.Background(func(ctx context.Context) {
 		t.turn.Lock()
 		defer t.turn.Unlock()
 		for _, id := range fresh {
-			t.try(id)
+			t.try(ctx, id)
 			t.release(id)
 		}
 	})
@@ -55,21 +54,21 @@ func (t *trials) release(id string) {
 }
 
 // try continues one suspect, and returns when it has recorded something.
-func (t *trials) try(id string) {
-	e := t.eng
-	if e.life.loops.Err() != nil {
+func (t *trials) try(ctx context.Context, id string) {
+	if ctx.Err() != nil {
 		return
 	}
-	runs, err := e.claims.claimIDs(e.life.loops, []string{id}, &history.Claim{Executor: e.id})
+	log := t.claims.o.Log
+	runs, err := t.claims.claimIDs(ctx, []string{id})
 	if err != nil {
-		e.log.AboutID(e.life.loops, slog.LevelWarn, id, "durable: a suspect could not be claimed; the next beat finds it", slog.Any("error", err))
+		log.AboutID(ctx, slog.LevelWarn, id, "durable: a suspect could not be claimed; the next beat finds it", slog.Any("error", err))
 		return
 	}
 	for _, r := range runs {
-		e.log.OfRun(r.claimed.ctx, slog.LevelWarn, &r.row, "durable: trying a run that ended its process before", slog.Int("strikes", int(r.row.Strikes)))
+		log.OfRun(r.Ctx, slog.LevelWarn, r.Row, "durable: trying a run that ended its process before", slog.Int("strikes", int(r.Row.Strikes)))
 		select {
-		case <-r.recorded:
-		case <-e.life.loops.Done():
+		case <-r.Recorded:
+		case <-ctx.Done():
 		}
 	}
 }

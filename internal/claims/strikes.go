@@ -1,4 +1,4 @@
-package durable
+package claims
 
 import (
 	"context"
@@ -26,28 +26,36 @@ import (
 // Anything else that is recorded, an outcome, a failed attempt, saved progress,
 // takes all strikes back.
 
-// onProbation reports whether the run was claimed from an owner that ended without a
-// word, and has still recorded nothing.
-func (cd *claimedAs) onProbation() bool {
-	if !cd.probation {
-		return false
-	}
-	select {
-	case <-cd.run.recorded:
-		return false
-	default:
-		return true
-	}
-}
-
 // trialTail is how many events at the end of a log are looked at for strikes:
 // more than one execution leaves that records nothing, for each that counts.
 const trialTail = 64
 
-// judge is what recoveries ask of the ends of owners.
+// A judge says what becomes of orphaned runs. It asks once who is alive.
 type judge struct {
-	eng  *Engine
+	o    *Options
 	live map[string]bool // executors; nil: not asked yet
+}
+
+// fate decides about an orphaned run. ends is what its log says of its earlier owners; err
+// says that this could not be read, and the decision was made without.
+func (j *judge) fate(ctx context.Context, row *store.Run) (what fate, ends history.Strikes, err error) {
+	ends, err = j.strikes(ctx, row)
+	policy, here := j.o.Program.OnBoot(row.Workflow, row.Version), j.o.Program.Has(row.Workflow, row.Version)
+	return fateOf(row, policy, here, ends.N, j.o.QuarantineAfter), ends, err
+}
+
+// staysDecided reports whether a run that was to be continued still is. Meanwhile
+// another executor may have taken it, and it may have ended that one's process: it
+// is then for the recovery which that makes necessary, as a suspect.
+func (j *judge) staysDecided(ctx context.Context, row *store.Run) bool {
+	switch row.Status {
+	case store.Interrupted:
+		return true // one that is parked or paused by now is not claimed
+	case store.Running, store.Resuming:
+		what, _, err := j.fate(ctx, row)
+		return err == nil && what == fateResume
+	}
+	return false
 }
 
 // strikes counts those of an orphaned run. Only one whose log ends in the
@@ -62,12 +70,12 @@ func (j *judge) strikes(ctx context.Context, row *store.Run) (s history.Strikes,
 		return s, nil
 	}
 	if j.live == nil {
-		if j.live, err = j.eng.recovery.liveExecutors(ctx); err != nil {
+		if j.live, err = j.o.others(ctx); err != nil {
 			return s, err
 		}
-		j.live[j.eng.id] = true
+		j.live[j.o.Executor] = true
 	}
-	h, err := j.eng.store.Load(ctx, row.ID, store.Cursor{Tail: trialTail, AfterMessage: math.MaxInt64})
+	h, err := j.o.Store.Load(ctx, row.ID, store.Cursor{Tail: trialTail, AfterMessage: math.MaxInt64})
 	if err != nil {
 		return s, err
 	}

@@ -1,4 +1,4 @@
-package durable
+package claims
 
 import (
 	"context"
@@ -22,7 +22,7 @@ import (
 
 // owned is what the comparison remembers from one look to the next.
 type owned struct {
-	eng  *Engine
+	o    *Options
 	busy atomic.Bool
 
 	// Used by whoever has set busy.
@@ -60,28 +60,28 @@ const (
 
 // claiming says that a claim begins; the function it returns, that what it took is
 // executed.
-func (o *owned) claiming() (done func()) {
-	o.began.Add(1)
+func (ow *owned) claiming() (done func()) {
+	ow.began.Add(1)
 	began := time.Now()
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	if o.claims == nil {
-		o.claims = map[*time.Time]struct{}{}
+	ow.mu.Lock()
+	defer ow.mu.Unlock()
+	if ow.claims == nil {
+		ow.claims = map[*time.Time]struct{}{}
 	}
-	o.claims[&began] = struct{}{}
+	ow.claims[&began] = struct{}{}
 	return func() {
-		o.mu.Lock()
-		defer o.mu.Unlock()
-		delete(o.claims, &began)
+		ow.mu.Lock()
+		defer ow.mu.Unlock()
+		delete(ow.claims, &began)
 	}
 }
 
 // claimedBefore reports whether a claim is under way that may have taken a run
 // which was seen at this moment.
-func (o *owned) claimedBefore(seen time.Time) bool {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	for began := range o.claims {
+func (ow *owned) claimedBefore(seen time.Time) bool {
+	ow.mu.Lock()
+	defer ow.mu.Unlock()
+	for began := range ow.claims {
 		if !began.After(seen) {
 			return true
 		}
@@ -92,73 +92,71 @@ func (o *owned) claimedBefore(seen time.Time) bool {
 // audit compares what the engine owns with what it executes, apart from the
 // caller, and at most four times in the length of a lease, or once in four leases
 // while the engine owns nothing.
-func (o *owned) audit() {
-	e := o.eng
-	if !o.busy.CompareAndSwap(false, true) {
+func (ow *owned) audit() {
+	if !ow.busy.CompareAndSwap(false, true) {
 		return
 	}
-	wait := e.options.Lease / 4 // the beats may be closer
-	if o.none == o.began.Load() {
-		wait = auditIdle * e.options.Lease
+	wait := ow.o.Lease / 4 // the beats may be closer
+	if ow.none == ow.began.Load() {
+		wait = auditIdle * ow.o.Lease
 	}
-	if time.Since(o.lookedAt) < wait {
-		o.busy.Store(false)
+	if time.Since(ow.lookedAt) < wait {
+		ow.busy.Store(false)
 		return
 	}
-	o.lookedAt = time.Now()
-	if !e.roster.background(func() { defer o.busy.Store(false); o.look(e.life.loops) }) {
-		o.busy.Store(false)
+	ow.lookedAt = time.Now()
+	if !ow.o.Runs.Background(func(ctx context.Context) { defer ow.busy.Store(false); ow.look(ctx) }) {
+		ow.busy.Store(false)
 	}
 }
 
 // look is one look: at the runs that were missing at the last one, or else
 // at the next page.
-func (o *owned) look(ctx context.Context) {
-	e := o.eng
-	f := store.Filter{Owners: []string{e.id}, Statuses: []store.Status{store.Running, store.Resuming, store.Waiting}, Limit: auditPage}
-	again := len(o.missing) > 0
+func (ow *owned) look(ctx context.Context) {
+	f := store.Filter{Owners: []string{ow.o.Executor}, Statuses: []store.Status{store.Running, store.Resuming, store.Waiting}, Limit: auditPage}
+	again := len(ow.missing) > 0
 	if again {
-		f.IDs = slices.Sorted(maps.Keys(o.missing))
+		f.IDs = slices.Sorted(maps.Keys(ow.missing))
 	} else {
-		f.After = o.after
+		f.After = ow.after
 	}
-	seen, began := time.Now(), o.began.Load()
-	o.none = -1
-	page, err := e.store.List(ctx, f)
+	seen, began := time.Now(), ow.began.Load()
+	ow.none = -1
+	page, err := ow.o.Store.List(ctx, f)
 	if err != nil {
-		o.after = ""
+		ow.after = ""
 		return // the next beat looks again
 	}
 	if f.After == "" && !again && len(page.Runs) == 0 {
-		o.none = began
+		ow.none = began
 	}
-	before := o.missing
-	o.missing = nil
+	before := ow.missing
+	ow.missing = nil
 	for i := range page.Runs {
 		row := &page.Runs[i]
-		if e.roster.executes(row) {
+		if ow.o.Runs.Keeps(row) {
 			continue
 		}
 		m, known := before[row.ID]
 		switch {
 		case !known || m.epoch != row.Epoch:
 			m = orphan{epoch: row.Epoch, since: seen}
-		case !o.claimedBefore(m.since) && o.due(row, seen):
-			o.takeUp(row)
+		case !ow.claimedBefore(m.since) && ow.due(row, seen):
+			ow.takeUp(row)
 			continue
 		}
-		o.missing = put(o.missing, row.ID, m)
+		ow.missing = put(ow.missing, row.ID, m)
 	}
 	if !again {
-		o.after = page.Next
+		ow.after = page.Next
 	}
 }
 
 // due reports whether a run may be taken up, and counts how often it was: one that
 // is missing again and again is left alone for longer and longer.
-func (o *owned) due(row *store.Run, now time.Time) bool {
-	maps.DeleteFunc(o.taken, func(_ string, t orphan) bool { return now.Sub(t.since) > 2*auditAgain })
-	t := o.taken[row.ID]
+func (ow *owned) due(row *store.Run, now time.Time) bool {
+	maps.DeleteFunc(ow.taken, func(_ string, t orphan) bool { return now.Sub(t.since) > 2*auditAgain })
+	t := ow.taken[row.ID]
 	if t.epoch != row.Epoch {
 		t = orphan{epoch: row.Epoch}
 	}
@@ -166,18 +164,16 @@ func (o *owned) due(row *store.Run, now time.Time) bool {
 		return false
 	}
 	t.times, t.since = t.times+1, now
-	o.taken = put(o.taken, row.ID, t)
+	ow.taken = put(ow.taken, row.ID, t)
 	return true
 }
 
 // takeUp begins to execute a run that this engine owns and does not execute.
-func (o *owned) takeUp(row *store.Run) {
-	e := o.eng
-	def := e.claims.codeOf(row)
-	if def == nil {
+func (ow *owned) takeUp(row *store.Run) {
+	if !ow.o.hasCode(row) {
 		return // no claim takes a run whose code is not here
 	}
-	e.log.AboutRun(slog.LevelWarn, row, "durable: this engine owns a run that it did not execute; it is taken up. An answer of the store was lost, or the end of the last execution could not be recorded",
+	ow.o.Log.AboutRun(slog.LevelWarn, row, "durable: this engine owns a run that it did not execute; it is taken up. An answer of the store was lost, or the end of the last execution could not be recorded",
 		slog.String("status", string(row.Status)), slog.Int64("epoch", row.Epoch))
-	e.dormitory.takeUp(row, def)
+	ow.o.Runs.TakeUp(row)
 }

@@ -1,0 +1,112 @@
+package claims
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"slices"
+
+	"github.com/holdfast-dev/holdfast/internal/commit"
+	"github.com/holdfast-dev/holdfast/internal/history"
+	"github.com/holdfast-dev/holdfast/store"
+)
+
+// A Refusal is an error that says why a run was not adopted.
+type Refusal struct {
+	RunID  string
+	Status store.Status
+	Reason string
+	Paused bool
+}
+
+func (r *Refusal) Error() string { return fmt.Sprintf("run %s (%s): %s", r.RunID, r.Status, r.Reason) }
+
+// Adopt executes here a run that waits, is pending, or was stopped gracefully, and that no
+// live executor has. The error is a *Refusal for any other run, and ErrNotRegistered if its
+// code is not here.
+func (rc *Recovery) Adopt(ctx context.Context, id string) error {
+	if rc.o.Runs.Closing() {
+		return commit.ErrClosed
+	}
+	if rc.o.Runs.Here(id) {
+		return nil
+	}
+	h, err := rc.o.Store.Load(ctx, id, store.Cursor{NoEvents: true})
+	if err != nil {
+		return fmt.Errorf("durable: adopting run %s: %w", id, commit.StoreError(err))
+	}
+	row := &h.Run
+	no := &Refusal{RunID: id, Status: row.Status}
+	switch {
+	case row.Paused:
+		no.Paused, no.Reason = true, "it is paused"
+		return no
+	case !slices.Contains([]store.Status{store.Pending, store.Waiting, store.Interrupted}, row.Status):
+		return no
+	case row.Status == store.Interrupted && row.Code != "":
+		no.Reason = row.Reason
+		return no
+	case !rc.o.Program.Has(row.Workflow, row.Version):
+		return fmt.Errorf("durable: adopting run %s: %w: %s", id, ErrNotRegistered, rc.o.Program.NotServed(row))
+	}
+	claimed, err := rc.claims.Claim(ctx, id, &history.Claim{}, nil)
+	if err != nil {
+		return fmt.Errorf("durable: adopting run %s: %w", id, commit.StoreError(err))
+	}
+	if claimed {
+		return nil
+	}
+	h, err = rc.o.Store.Load(ctx, id, store.Cursor{NoEvents: true})
+	if err != nil {
+		return fmt.Errorf("durable: adopting run %s: %w", id, commit.StoreError(err))
+	}
+	if no.Status = h.Run.Status; h.Run.Owner != "" {
+		no.Reason = "already in progress on executor " + h.Run.Owner
+	}
+	return no
+}
+
+// TakeUpChild executes here a child that a run of this engine waits for, if no executor has
+// it. Once Recover was called that happens by itself; without it the parent would wait
+// for ever.
+func (rc *Recovery) TakeUpChild(row *store.Run) {
+	if rc.claims.Recovered() || row.Paused || !rc.o.Program.Has(row.Workflow, row.Version) || rc.o.Runs.Here(row.ID) {
+		return
+	}
+	rc.o.Runs.Background(func(ctx context.Context) {
+		if err := rc.takeUpChild(ctx, row); err != nil && ctx.Err() == nil {
+			rc.o.Log.AboutRun(slog.LevelWarn, row, "durable: a child that nobody executes could not be taken up", slog.Any("error", err))
+		}
+	})
+}
+
+func (rc *Recovery) takeUpChild(ctx context.Context, row *store.Run) error {
+	switch row.Status {
+	case store.Interrupted:
+		if row.Code != "" {
+			return nil
+		}
+		fallthrough
+	case store.Pending, store.Waiting:
+		_, err := rc.claims.Claim(ctx, row.ID, &history.Claim{}, nil)
+		return err
+	case store.Running, store.Resuming:
+		if live, err := rc.HasLiveOwner(ctx, row); err != nil || live {
+			return err
+		}
+		return rc.recoverOne(ctx, row)
+	}
+	return nil
+}
+
+// HasLiveOwner reports whether a live executor has the run.
+func (rc *Recovery) HasLiveOwner(ctx context.Context, row *store.Run) (bool, error) {
+	if row.Owner == "" {
+		return false, nil
+	}
+	executors, err := rc.o.Store.Executors(ctx)
+	if err != nil {
+		return false, fmt.Errorf("durable: resuming run %s: %w", row.ID, commit.StoreError(err))
+	}
+	return slices.ContainsFunc(executors, func(x store.Executor) bool { return x.Live && x.ID == row.Owner }), nil
+}

@@ -1,0 +1,219 @@
+package claims
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"iter"
+	"sync/atomic"
+	"time"
+
+	"github.com/holdfast-dev/holdfast/internal/commit"
+	"github.com/holdfast-dev/holdfast/internal/heart"
+	"github.com/holdfast-dev/holdfast/internal/history"
+	"github.com/holdfast-dev/holdfast/internal/runlog"
+	"github.com/holdfast-dev/holdfast/internal/stuck"
+	"github.com/holdfast-dev/holdfast/internal/telemetry"
+	"github.com/holdfast-dev/holdfast/store"
+)
+
+// Runs are the executions of runs in this process.
+type Runs interface {
+	// Begin begins to execute a run that was claimed, as this segment of its trace, nil if
+	// it is not traced. v, if not nil, is its history as it was read just before the claim.
+	Begin(row store.Run, s *telemetry.Segment, v *history.View) Execution
+	// Executing reports whether the run is executed here, and Here whether it is executed or
+	// kept unloaded.
+	Executing(id string) bool
+	Here(id string) bool
+	// Keeps reports whether the run, which this executor owns, is executed or kept unloaded
+	// here under the epoch that it has. An execution of an earlier epoch is told that it has
+	// lost the run.
+	Keeps(row *store.Run) bool
+	// TakeUp executes a run that this executor owns.
+	TakeUp(row *store.Run)
+	// Changed says that the run with this id has changed in the store.
+	Changed(id string)
+	// Closing reports whether the engine closes, and Ending is closed when it ends what it
+	// does in the background.
+	Closing() bool
+	Ending() <-chan struct{}
+	// Background calls fn on a goroutine that the engine waits for when it closes; the context
+	// ends when the engine does. It returns false, and calls nothing, if it closes already.
+	Background(fn func(context.Context)) bool
+}
+
+// An Execution is a run that was claimed here, as it was begun.
+type Execution struct {
+	Row      *store.Run      // as claimed
+	Ctx      context.Context // of the run, as claimed
+	Loaded   <-chan struct{} // closed once its history has been read
+	Recorded <-chan struct{} // closed once it has recorded something, or has ended
+	Ended    <-chan struct{} // closed once it has ended
+	// Parked says why its history could not be read; ok is false if that is not why it
+	// ended. It may be called once it has ended.
+	Parked func() (code, reason string, ok bool)
+}
+
+// A Program is the code that this process has.
+type Program interface {
+	// Has reports whether the code of a version of a workflow is here; an empty version is
+	// any. HasWorkflow reports the same of a workflow at whatever version.
+	Has(workflow, version string) bool
+	HasWorkflow(workflow string) bool
+	// Steps returns the steps that the code declares.
+	Steps(workflow, version string) []string
+	// OnBoot returns what recovery does with runs of this code.
+	OnBoot(workflow, version string) Policy
+	// VersionFor returns the version of the code that executes a run which was claimed; ok is
+	// false if there is none here.
+	VersionFor(row *store.Run) (version string, ok bool)
+	// Pins returns the version that a claim pins the run to; empty: it pins it to none.
+	Pins(row *store.Run) string
+	// NotServed says why the run cannot be executed here.
+	NotServed(row *store.Run) string
+}
+
+// A Policy says what recovery does with a run whose process died while it executed it.
+type Policy int
+
+// The policies.
+const (
+	Resume Policy = iota + 1 // continue it
+	Fail                     // mark it failed, recoverable
+	Leave                    // leave it as it is
+)
+
+// Options are what Claims are made of.
+type Options struct {
+	Executor string // its id
+	Serves   []store.Served
+	Store    store.Store
+	Heart    *heart.Heart
+	Log      *runlog.Log
+	Tracing  *telemetry.Tracing
+	Runs     Runs
+	Program  Program
+
+	Lease time.Duration
+	// MaxRuns bounds how many claimed runs are executed at a time.
+	MaxRuns int
+	// QuarantineAfter is after how many strikes in a row a run is set aside.
+	QuarantineAfter int
+	// BootReason is why runs have failed under the policy Fail.
+	BootReason string
+	// NoReconcileOnBoot keeps recovery from comparing rows with events.
+	NoReconcileOnBoot bool
+	// RerunLastStep has a repair run the last declared step again.
+	RerunLastStep bool
+
+	// Now returns the store's time.
+	Now func() store.Time
+	// Sign has the event of a claim say who claims.
+	Sign func(*history.Claim)
+	// Resumed counts a run that recovery continues.
+	Resumed func(ctx context.Context, workflow string)
+	// List yields the rows that match, page by page; after an error it ends.
+	List func(context.Context, store.Filter) iter.Seq2[*store.Run, error]
+	// Load reads a run with the events of its current generation and without its inbox.
+	Load func(ctx context.Context, id string) (*store.History, error)
+	// View reads a run and judges its history. Both errors are as users know them.
+	View func(ctx context.Context, id string) (v *history.View, unreadable, err error)
+	// Unreadable returns an error of package history about a run as users know it.
+	Unreadable func(id string, err error) error
+	// Act carries an act out, and returns the branch that the run is on.
+	Act func(ctx context.Context, row *store.Run, branches []store.Branch, a commit.Act) (int32, error)
+	// EachUnheard calls found for those of the runs that will not hear of the child which
+	// their last event has started. It ends with the first error of rows, or its own.
+	EachUnheard func(ctx context.Context, rows iter.Seq2[*store.Run, error], found func(stuck.Run)) error
+}
+
+// Claims take runs from the store, as many as there is room for, and begin to execute them.
+type Claims struct {
+	o         *Options
+	wake      chan struct{} // something may be claimable
+	recovered atomic.Bool   // Recover was called: old runs may be claimed
+	places    places
+	// bulk has runs that a bulk start here has made and that may not have been claimed yet. It
+	// is needed only until Recover is called: before that the loop leaves all other pending
+	// runs alone.
+	bulk  queue
+	later queue // left by recovery until there is room
+	owned owned
+}
+
+// New returns Claims that have not begun to take anything, and the recovery that they are
+// part of.
+func New(o Options) (*Claims, *Recovery) {
+	c := &Claims{o: &o, wake: make(chan struct{}, 1)}
+	c.places.max = o.MaxRuns
+	c.owned.o = &o
+	rc := &Recovery{o: &o, claims: c, orphans: make(chan struct{}, 1)}
+	rc.trials.claims = c
+	rc.unserved.o = &o
+	return c, rc
+}
+
+// Wake has the loop look for runs to claim.
+func (c *Claims) Wake() { nudge(c.wake) }
+
+// Recovered reports whether Recover was called.
+func (c *Claims) Recovered() bool { return c.recovered.Load() }
+
+// Deferred returns the ids of the runs that are taken as soon as there is room.
+func (c *Claims) Deferred() map[string]bool {
+	all := c.later.all()
+	for id := range c.bulk.all() {
+		all[id] = true
+	}
+	return all
+}
+
+// Began says that an execution begins here, which may make this executor own more.
+func (c *Claims) Began() { c.owned.began.Add(1) }
+
+// Occupy says that the execution of a claimed run has begun, and Vacate that it has ended.
+func (c *Claims) Occupy() { c.places.occupy() }
+
+// Vacate is the counterpart of Occupy.
+func (c *Claims) Vacate() {
+	if c.places.vacate() {
+		nudge(c.wake) // there is room again
+	}
+}
+
+// ErrNotRegistered is the error that package durable has under the same name: the code of a
+// run is not here.
+var ErrNotRegistered = errors.New("durable: workflow not registered")
+
+// others returns the ids of the executors that are alive, but for this one.
+func (o *Options) others(ctx context.Context) (map[string]bool, error) {
+	list, err := o.Store.Executors(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("durable: recovery could not list executors: %w", commit.StoreError(err))
+	}
+	live := map[string]bool{}
+	for _, x := range list {
+		if x.Live && x.ID != o.Executor {
+			live[x.ID] = true
+		}
+	}
+	return live, nil
+}
+
+// nudge signals ch without waiting.
+func nudge(ch chan<- struct{}) {
+	select {
+	case ch <- struct{}{}:
+	default:
+	}
+}
+
+// put is m[k] = v for a map that may be nil.
+func put[K comparable, V any](m map[K]V, k K, v V) map[K]V {
+	if m == nil {
+		m = map[K]V{}
+	}
+	m[k] = v
+	return m
+}

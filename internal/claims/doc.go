@@ -1,0 +1,39 @@
+// Package claims decides which runs an executor takes from the store, and what becomes of
+// the runs of executors that are gone.
+//
+// A run belongs to one executor at a time. A claim makes it this executor's: one transaction
+// of the store raises the epoch of the run, makes the executor its owner and appends an event
+// that says who has it. From then on the store refuses what is written under an earlier epoch,
+// so an owner that was thought dead and is not can do no harm. These rules hold:
+//
+//   - The store never hands out a run that a live executor owns, nor one that is parked or has
+//     ended, nor one whose workflow and version this executor does not serve. A paused run is
+//     handed out only once a cancel was requested for it.
+//   - An executor claims only while its own lease holds.
+//   - The claim loop takes what is due and free: pending runs, runs that were interrupted
+//     without a reason that keeps them, and waiting runs whose time has come or that have mail.
+//     It does so only once Recover was called; before that it takes nothing but the runs that
+//     a bulk start here has asked for.
+//   - A run whose owner died while it executed it is not for the loop. Recovery decides about
+//     it first (fateOf): it is continued, tried alone as a suspect, failed, left, quarantined or
+//     parked.
+//   - At most MaxRuns claimed runs are executed at a time, but for children, whose parents may
+//     hold the places they would wait for, and for one suspect. What recovery cannot continue
+//     for lack of places stays in the store as it is, and its id in a queue, which the loop
+//     empties before it takes anything else.
+//   - An executor executes what it owns. An answer of the store that was lost can break this,
+//     so the two are compared from time to time.
+//
+// Nothing here is the truth about a run except what is in the store: a process that dies with
+// queues and suspects leaves runs that the next recovery finds, here or elsewhere.
+//
+//   - claims.go: what claims are made of, and what they need of the engine
+//   - claim.go: the loop and each single claim; queue.go: places and queues
+//   - owned.go: runs that are owned here and that nothing executes
+//   - recovery.go: what follows a heartbeat; recover.go: one pass over all runs
+//   - orphan.go: a run whose executor is gone; strikes.go and trials.go: one that may have
+//     ended its executor
+//   - repair.go: a run whose row contradicts its events; boot.go: finding such runs
+//   - adopt.go: one run instead of all
+//   - unserved.go: runs whose code no live executor has
+package claims

@@ -1,0 +1,230 @@
+package claims
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"slices"
+	"time"
+
+	"github.com/holdfast-dev/holdfast/internal/commit"
+	"github.com/holdfast-dev/holdfast/internal/history"
+	"github.com/holdfast-dev/holdfast/internal/stuck"
+	"github.com/holdfast-dev/holdfast/store"
+)
+
+// A Report says what a recovery did, by run id. Runs in progress elsewhere, pending
+// runs and ended ones are in none of its lists.
+type Report struct {
+	Resumed    []string
+	Deferred   []string
+	Failed     []string
+	Left       []string
+	Suspects   []string
+	Repaired   []Repaired
+	Stuck      []stuck.Run
+	Quarantine []string
+
+	approvals int
+	continued []Execution // of Resumed, whose histories are being read
+}
+
+// stuck adds a run that is stuck.
+func (rep *Report) stuck(s stuck.Run) { rep.Stuck = append(rep.Stuck, s) }
+
+// tryAgain adds a run about which nothing could be done, for this reason.
+func (rep *Report) tryAgain(row *store.Run, code, reason, next string) {
+	rep.stuck(stuck.Run{RunID: row.ID, Workflow: row.Workflow, Version: row.Version, Code: code, Reason: reason, Next: next})
+}
+
+// parked adds a run whose row says why it is parked, and paused one that is paused.
+func (rep *Report) parked(row *store.Run) { rep.stuck(stuck.Of(row, row.Code, row.Reason)) }
+
+func (rep *Report) paused(row *store.Run) { rep.stuck(stuck.Paused(row)) }
+
+// Recover brings every run that was left unfinished into a defined state. announce is called
+// for each run that waits for a person and that no other live executor owns: it returns how
+// many questions the run asks, or why its history cannot be read. The error says that the
+// store could not be read; the report has what was done until then.
+func (rc *Recovery) Recover(ctx context.Context, announce func(context.Context, *store.Run) (approvals int, err error)) (rep Report, err error) {
+	if rc.o.Runs.Closing() {
+		return rep, commit.ErrClosed
+	}
+	for _, pass := range []func(context.Context, *Report) error{
+		rc.recoverOrphans,
+		rc.reconcileWaiting,
+		func(ctx context.Context, rep *Report) error { return rc.announceApprovals(ctx, rep, announce) },
+		rc.resumeInterrupted,
+		rc.reportUnserved,
+	} {
+		if err := pass(ctx, &rep); err != nil {
+			return rep, err
+		}
+	}
+	rc.judgeRead(ctx, &rep)
+	rep.Stuck = onceEach(rep.Stuck)
+	rc.claims.recovered.Store(true)
+	rc.claims.Wake()
+	rc.o.Heart.BeatSoon()
+	rc.say(ctx, &rep)
+	return rep, nil
+}
+
+// say writes what a call of Recover has done.
+func (rc *Recovery) say(ctx context.Context, rep *Report) {
+	log := rc.o.Log
+	log.Info(fmt.Sprintf("Recovery complete: %d workflows marked failed, %d approvals restored.", len(rep.Failed), rep.approvals),
+		"resumed", len(rep.Resumed), "deferred", len(rep.Deferred), "suspects", len(rep.Suspects), "left", len(rep.Left), "quarantined", len(rep.Quarantine), "repaired", len(rep.Repaired), "stuck", len(rep.Stuck))
+	for i, s := range rep.Stuck {
+		if i == maxStuckLines {
+			log.Warn("durable: more runs are stuck; operate.On(engine).Stuck lists them", "runs", len(rep.Stuck)-i)
+			break
+		}
+		log.AboutID(ctx, slog.LevelWarn, s.RunID, "durable: a run is stuck", slog.String("code", s.Code), slog.String("reason", s.Reason), slog.String("next", s.Next))
+	}
+}
+
+// maxStuckLines bounds how many stuck runs a boot logs one by one.
+const maxStuckLines = 20
+
+// onceEach leaves out what is said of a run for the second time: the first thing that
+// was found is the reason.
+func onceEach(list []stuck.Run) []stuck.Run {
+	seen := make(map[string]bool, len(list))
+	return slices.DeleteFunc(list, func(s stuck.Run) bool {
+		again := seen[s.RunID]
+		seen[s.RunID] = true
+		return again
+	})
+}
+
+// announceApprovals passes the runs that wait for a person, and that no live executor owns, to
+// announce.
+func (rc *Recovery) announceApprovals(ctx context.Context, rep *Report, announce func(context.Context, *store.Run) (int, error)) error {
+	live, err := rc.o.others(ctx)
+	if err != nil {
+		return err
+	}
+	for row, err := range rc.o.List(ctx, store.Filter{Statuses: []store.Status{store.Waiting}, Codes: []string{history.CodeApproval}, OldestFirst: true}) {
+		if err != nil {
+			return fmt.Errorf("durable: recovery could not list waiting runs: %w", commit.StoreError(err))
+		}
+		if live[row.Owner] {
+			continue
+		}
+		n, err := announce(ctx, row)
+		if err != nil {
+			rep.stuck(stuck.Of(row, stuck.CodeDamaged, err.Error()))
+			continue
+		}
+		rep.approvals += n
+	}
+	return nil
+}
+
+// resumeInterrupted continues the runs that were stopped gracefully, and reports
+// those that wait for a person or for other code.
+func (rc *Recovery) resumeInterrupted(ctx context.Context, rep *Report) error {
+	var resume toContinue
+	f := store.Filter{Statuses: []store.Status{store.Interrupted}, OldestFirst: true, WithLast: true}
+	for row, err := range rc.o.List(ctx, f) {
+		if err != nil {
+			return fmt.Errorf("durable: recovery could not list interrupted runs: %w", commit.StoreError(err))
+		}
+		if row, err = rc.reconcileOnBoot(ctx, row, rep); row == nil {
+			if err != nil {
+				return err
+			}
+			continue
+		}
+		switch {
+		case row.Paused:
+			rep.paused(row)
+		case row.Code == history.CodeRecovered:
+			rc.settleRecovered(ctx, row, rep)
+		case row.Code != "" && row.Code != store.CodeNotRegistered:
+			rep.parked(row)
+		case row.Code == store.CodeNotRegistered && rc.leftToAPerson(row):
+			rc.settleRecovered(ctx, row, rep)
+		default:
+			if rc.servable(row, rep) {
+				resume.add(row)
+			}
+		}
+	}
+	rc.claims.continueAll(ctx, &resume, rep)
+	return nil
+}
+
+// leftToAPerson reports whether a run that lost its process while nobody had its
+// code is not to be continued by this engine, which has it.
+func (rc *Recovery) leftToAPerson(row *store.Run) bool {
+	return rc.o.Program.Has(row.Workflow, row.Version) && rc.o.Program.OnBoot(row.Workflow, row.Version) != Resume
+}
+
+// reportUnserved lists pending and waiting runs whose code nobody alive has: they
+// would wait for ever without a word.
+func (rc *Recovery) reportUnserved(ctx context.Context, rep *Report) error {
+	executors, err := rc.o.Store.Executors(ctx)
+	if err != nil {
+		return fmt.Errorf("durable: recovery could not list executors: %w", commit.StoreError(err))
+	}
+	live := stuck.LiveOf(executors, "")
+	f := store.Filter{Statuses: []store.Status{store.Pending, store.Waiting}, OldestFirst: true}
+	for row, err := range rc.o.List(ctx, f) {
+		if err != nil {
+			return fmt.Errorf("durable: recovery could not list pending and waiting runs: %w", commit.StoreError(err))
+		}
+		if row.Paused {
+			rep.paused(row)
+			continue
+		}
+		if !live.Serves(row) {
+			rc.servable(row, rep)
+		}
+	}
+	return nil
+}
+
+// servable reports whether the code of a run is here; a run without is reported as stuck.
+// A run whose pinned version no live executor serves has been given back its initial one
+// before: that is E2 of package history.
+func (rc *Recovery) servable(row *store.Run, rep *Report) bool {
+	if rc.o.Program.Has(row.Workflow, row.Version) {
+		return true
+	}
+	rep.stuck(stuck.Of(row, store.CodeNotRegistered, rc.o.Program.NotServed(row)))
+	return false
+}
+
+// judgeRead waits until the histories of the runs that this call continues were read,
+// and says of those that cannot be read that they are stuck. What takes longer than
+// readingTime is left to the log.
+func (rc *Recovery) judgeRead(ctx context.Context, rep *Report) {
+	late := time.NewTimer(readingTime)
+	defer late.Stop()
+	unread := map[string]bool{}
+	for _, r := range rep.continued {
+		select {
+		case <-r.Loaded:
+			continue // what it meets from here on is of its code
+		case <-r.Ended:
+		case <-late.C:
+			late.Reset(0)
+			continue
+		case <-ctx.Done():
+			return
+		}
+		code, reason, ok := r.Parked()
+		if !ok {
+			continue
+		}
+		unread[r.Row.ID] = true
+		rep.stuck(stuck.Of(r.Row, code, reason))
+	}
+	rep.Resumed = slices.DeleteFunc(rep.Resumed, func(id string) bool { return unread[id] })
+	rep.continued = nil
+}
+
+// readingTime bounds how long Recover waits for the histories that it has begun to read.
+const readingTime = 2 * time.Second

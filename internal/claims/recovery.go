@@ -1,0 +1,91 @@
+package claims
+
+import (
+	"context"
+	"time"
+
+	"github.com/holdfast-dev/holdfast/store"
+)
+
+// Recovery deals with runs whose executor is gone, when Recover is called and when
+// an executor is found gone later.
+type Recovery struct {
+	o        *Options
+	claims   *Claims
+	orphans  chan struct{} // some executor is gone and has left runs
+	trials   trials
+	unserved unservedRuns
+
+	// Used by Tend alone.
+	turn     int // of the checks that follow heartbeats
+	reminded bool
+}
+
+// Loop recovers the runs of executors that were found gone, one take-over at a time.
+func (rc *Recovery) Loop(ctx context.Context) {
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-rc.orphans:
+		}
+		if rc.o.Heart.AwaitLease(ctx.Done(), nil) {
+			rc.takeOver(ctx)
+		}
+	}
+}
+
+// takeOver recovers the runs of executors that were found gone while we run.
+func (rc *Recovery) takeOver(ctx context.Context) {
+	var rep Report
+	if err := rc.recoverOrphans(ctx, &rep); err != nil {
+		if ctx.Err() == nil {
+			rc.o.Log.Warn("durable: taking over runs of a lost executor failed; the next beat tries again", "error", err)
+		}
+		return
+	}
+	if n := len(rep.Resumed) + len(rep.Deferred) + len(rep.Failed) + len(rep.Suspects) + len(rep.Quarantine); n > 0 {
+		rc.o.Log.Info("durable: took over runs of a lost executor", "resumed", len(rep.Resumed), "deferred", len(rep.Deferred), "failed", len(rep.Failed), "suspects", len(rep.Suspects), "quarantined", len(rep.Quarantine))
+	}
+}
+
+// recoverReminder is how long after the engine was opened a missing Recover is worth a
+// warning.
+const recoverReminder = 10 * time.Second
+
+// Tend does what a heartbeat asks for. What takes long gets a goroutine of its own, like
+// Loop, so that the next heartbeat's work is not kept waiting.
+func (rc *Recovery) Tend(p *store.Pulse) {
+	c := rc.claims
+	if c.bulk.waits() || c.later.waits() {
+		c.Wake()
+	}
+	// The checks take turns, so that an executor with nothing to do hardly asks the
+	// store: what it owns after every second heartbeat, who lives after every sixth,
+	// which is two leases.
+	if rc.turn = (rc.turn + 1) % 6; rc.turn == 0 {
+		if c.Recovered() {
+			rc.unserved.look()
+		}
+	} else if rc.turn%2 == 1 {
+		c.owned.audit()
+	}
+	if c.Recovered() && !rc.o.Runs.Closing() {
+		if len(p.Gone) > 0 {
+			nudge(rc.orphans)
+		}
+		if p.Due {
+			c.Wake()
+		}
+	}
+	if !rc.reminded && !c.Recovered() && rc.o.Heart.Uptime() > recoverReminder {
+		rc.reminded = true
+		rc.o.Log.Warn("durable: Recover was not called since Open: interrupted and pending runs of earlier processes are left alone", "executor", rc.o.Executor)
+	}
+}
+
+// EachUnserved calls report for each workflow and version with runs whose code no live
+// executor has.
+func (rc *Recovery) EachUnserved(report func(workflow, version string, runs int64)) {
+	rc.unserved.each(report)
+}
