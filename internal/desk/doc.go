@@ -1,4 +1,4 @@
-// Package desk is how package operate reaches into the engine of package durable: the one
-// interface behind which the engine stands. Nothing else imports it (a test), so that what
-// users of the engine see stays small.
+// Package desk is how package operate reaches into the engine of package durable: through
+// one interface. A test makes sure that nothing else imports it, so that what users of
+// the engine see stays small.
 package desk

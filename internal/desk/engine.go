@@ -18,16 +18,15 @@ import (
 // Of returns the desk of a *durable.Engine. Package durable sets it.
 var Of func(engine any) Engine
 
-// Begin returns a durable.StartOption that has begin make the run exist; nil: it begins
-// from nothing. Package durable sets it.
+// Begin returns a durable.StartOption that has begin make the run exist; nil: the run
+// begins from nothing. Package durable sets it.
 var Begin func(begin func(ctx context.Context, s Start) error) any
 
 // Declared returns what a durable.Definition says of itself: its name, its version and
 // the names of its steps. Package durable sets it.
 var Declared func(definition any) (workflow, version string, steps []string)
 
-// A Start is a call of Workflow.Start whose run is to begin with something else than
-// nothing.
+// A Start is a call of Workflow.Start whose run is to begin with a history.
 type Start struct {
 	Engine   any // *durable.Engine
 	RunID    string
@@ -36,8 +35,8 @@ type Start struct {
 	Input    []byte       // as a payload, in clear
 }
 
-// An Engine is what an engine does for those who operate on its runs. Errors of the
-// store come back as the store has given them.
+// An Engine is what an engine does for operators of its runs. It returns errors of the
+// store as the store has given them.
 type Engine interface {
 	ID() string
 	Store() store.Store
@@ -50,21 +49,21 @@ type Engine interface {
 	LogRun(level slog.Level, row *store.Run, msg string, attrs ...slog.Attr)
 
 	// View reads a run. When its history cannot be read, unreadable says why, and the row
-	// is valid all the same. Both errors are as users of durable know them.
+	// is valid nevertheless. Both errors are as users of durable know them.
 	View(ctx context.Context, id string) (v *history.View, unreadable, err error)
 	// Runs yields all runs that match.
 	Runs(ctx context.Context, f store.Filter) iter.Seq2[*store.Run, error]
 	// Events yields the events of a run after a number, and then those to come, until
 	// the run has ended.
 	Events(ctx context.Context, id string, after int64) iter.Seq2[store.Event, error]
-	// Watch tells of news about a run.
+	// Watch signals news about a run.
 	Watch(id string) (changed <-chan struct{}, stop func())
 
-	// Act carries an act out, and returns the branch the run is on. row needs its Last, and
-	// branches all that the run has when there is a cut.
+	// Act carries out an act, and returns the branch that the run is on. row needs its
+	// Last; if there is a cut, branches must be all that the run has.
 	Act(ctx context.Context, row *store.Run, branches []store.Branch, a commit.Act) (int32, error)
-	// Commit commits a change that belongs to no execution, and asks until the store has
-	// decided about it.
+	// Commit commits a change that belongs to no execution, and asks the store until it
+	// has decided.
 	Commit(ctx context.Context, change store.Change) error
 	SealMessage(m *store.Message)
 	// Number gives the events of a new run their numbers, totals and sums, and seals
@@ -77,33 +76,33 @@ type Engine interface {
 	NextEpoch() int64
 	CheckAttributes(map[string]string) error
 
-	// ForkSpan begins the span of the start of a fork. keep notes it in the event that the
-	// fork begins with; done is called once the fork is there.
+	// ForkSpan begins the span of the start of a fork. keep notes it in the event with
+	// which the fork begins; done is called once the fork is there.
 	ForkSpan(ctx context.Context, fork, source *store.Run) (keep func(*history.Beginning), done func())
 
-	// Steps returns the names that the code which is here gives the steps of a run; ok is
-	// false when its code is not here.
+	// Steps returns the names that the code that is here gives the steps of a run; ok is
+	// false if its code is not here.
 	Steps(row *store.Run) (names []string, ok bool)
 	// HasCode reports whether this engine would execute the run, at whatever version.
 	HasCode(row *store.Run) bool
 	Serves(workflow string) bool
 	NotServed(row *store.Run) string
-	// StepsOfLastCompleted is how many steps the newest completed run of the same workflow
-	// and version has made.
+	// StepsOfLastCompleted returns how many steps the newest completed run of the same
+	// workflow and version has made.
 	StepsOfLastCompleted(ctx context.Context, row *store.Run) (int, error)
 	// Rehearse replays a run with the code that is here, with these events.
 	Rehearse(ctx context.Context, row *store.Run, events []store.Event, reset []string, repinned string, force bool) (Rehearsed, error)
 
 	HasLiveOwner(ctx context.Context, row *store.Run) (bool, error)
 	PastDeadline(row *store.Run) string
-	// KeysToTake returns the exclusive keys that a run which goes on must hold again.
+	// KeysToTake returns the exclusive keys that a run must take again when it goes on.
 	KeysToTake(ctx context.Context, row *store.Run) ([]string, error)
 	// Torn compares the row of a run with its events; nil: they agree.
 	Torn(ctx context.Context, v *history.View) (*history.Finding, error)
-	// RepairFirst carries out what Torn has found. repaired: the run has to be read again.
+	// RepairFirst carries out what Torn has found. repaired: the run must be read again.
 	RepairFirst(ctx context.Context, row *store.Run) (repaired bool, err error)
-	// Unheard returns what a run will not hear of a child that it waits for; nil: it will
-	// hear, or has heard.
+	// Unheard returns the child if a run that waits for it will not hear of its end; nil:
+	// it will hear, or has heard.
 	Unheard(ctx context.Context, row *store.Run, child string) (*Unheard, error)
 
 	// EachUnheard calls found for those of the runs that will not hear of the child that
@@ -132,22 +131,22 @@ type Engine interface {
 	// Claim claims a run to execute it here. v, if not nil, is its history as it was read
 	// just before.
 	Claim(ctx context.Context, id string, d *history.Claim, v *history.View) (claimed bool, err error)
-	// GoOn lets a run that has just become claimable be executed here at once, if its
-	// code is here.
+	// GoOn has a run that has just become claimable executed here at once, if its code is
+	// here.
 	GoOn(ctx context.Context, id string)
-	// Nudge has the engine look for runs to claim.
+	// Nudge makes the engine look for runs to claim.
 	Nudge()
 }
 
-// Rehearsed is what came of a rehearsal.
+// Rehearsed is the result of a rehearsal.
 type Rehearsed struct {
-	Unknown string   // why it was not found out whether the code fits
+	Unknown string   // why it is not known whether the code fits
 	Added   []string // calls of the code that are not recorded, matched by name
 	Ended   bool     // the function returned, with Err
 	Err     error
 }
 
-// Unheard is a child of which a run that waits for it will not hear.
+// Unheard is a child of whose end a run that waits for it will not hear.
 type Unheard struct {
 	Child  *store.Run // nil: it is not in the store
 	Text   string

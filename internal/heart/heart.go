@@ -13,27 +13,27 @@ import (
 	"github.com/holdfast-dev/holdfast/store"
 )
 
-// Options are what a Heart is made of.
+// Options configure a Heart.
 type Options struct {
 	Store store.Store
 	Log   *slog.Logger
-	// Executor is what each beat says, but for host, boot and process, which the heart
+	// Executor is what each beat says, except host, boot and process, which the heart
 	// adds.
 	Executor store.Executor
-	// Late is called after a beat that came when the lease had run out.
+	// Late is called after a beat that was answered when the lease had run out.
 	Late func(context.Context)
-	// Gap stops what this executor does of runs that others have taken. The lease is
-	// renewed once it has returned nil.
+	// Gap stops the executions of runs that other executors have taken. The lease is
+	// renewed once Gap has returned nil.
 	Gap func(context.Context) error
-	// Tend does whatever else is to be done after a beat. What takes long gets a
-	// goroutine of its own, so that the next beat's work is not kept waiting.
+	// Tend does everything else that is due after a beat. It gives work that takes long a
+	// goroutine of its own, so that the work of the next beat does not wait.
 	Tend func(*store.Pulse)
 }
 
-// A Heart tells the store that this executor lives, and has done what the answers
-// ask for. It knows until when the executor's lease holds and what time it is in
-// the store. An engine never polls: it sleeps until a notice of the store comes, a time is
-// due, or a beat stands in for the other two.
+// A Heart tells the store that this executor is alive, and has others do what the answers
+// ask for. It knows until when the executor's lease holds and what time it is in the
+// store. An engine never polls: it sleeps until a notice of the store comes, a time is
+// due, or a beat makes up for a missed one of either.
 type Heart struct {
 	Lease Lease
 	Clock storeclock.Clock
@@ -43,7 +43,7 @@ type Heart struct {
 	openedAt time.Time
 	at       atomic.Int64 // when the store last took a beat, in nanoseconds since openedAt
 	opened   time.Time    // when the last beat of Register was sent
-	pulses   pulses       // brought back by beats, to be acted on
+	pulses   pulses       // the answers to beats, to be acted on
 }
 
 // New returns a Heart that has not begun to beat.
@@ -59,7 +59,7 @@ func (h *Heart) Age() time.Duration { return time.Since(h.openedAt) - time.Durat
 // Uptime returns how long ago the Heart was made.
 func (h *Heart) Uptime() time.Duration { return time.Since(h.openedAt) }
 
-// BeatSoon has the loop beat at once.
+// BeatSoon makes the loop send a beat at once.
 func (h *Heart) BeatSoon() { nudge(h.now) }
 
 // nudge signals ch without waiting.
@@ -70,16 +70,16 @@ func nudge(ch chan<- struct{}) {
 	}
 }
 
-// A pulse is what a beat has brought back.
+// A pulse is the answer to a beat.
 type pulse struct {
 	store.Pulse
 	sent time.Time
-	// gap: the lease did not hold any more when the beat was answered, so others
-	// may have taken runs of ours. The lease is renewed once that is known.
+	// gap: the lease no longer held when the beat was answered, so others may have taken
+	// runs of ours. The lease is renewed once that is known.
 	gap bool
 }
 
-// send tells the store that this executor lives.
+// send tells the store that this executor is alive.
 func (h *Heart) send(ctx context.Context, leaving bool) (pulse, error) {
 	x := h.options.Executor
 	x.Host, _ = os.Hostname()
@@ -96,14 +96,14 @@ func (h *Heart) send(ctx context.Context, leaving bool) (pulse, error) {
 	return pulse{Pulse: p, sent: before}, err
 }
 
-// readClock takes in what the store's clock has said between two moments.
+// readClock takes into account that the store's clock said now between two moments.
 func (h *Heart) readClock(before, after time.Time, now store.Time) {
 	if set := h.Clock.Observe(before, after, now); set.Abs() > time.Second && h.Lease.anchor != (time.Time{}) {
 		h.options.Log.Warn("durable: the store's clock was set; timers and deadlines follow it", "executor", h.options.Executor.ID, "by_ms", millis(set))
 	}
 }
 
-// millis is a duration as a line of the log has it, under a key that ends in _ms.
+// millis returns a duration as it is logged, under a key that ends in _ms.
 func millis(d time.Duration) float64 { return float64(d.Microseconds()) / 1000 }
 
 // openingBeats is how many beats Register makes at most to learn the store's time:
@@ -136,12 +136,13 @@ func (h *Heart) Leave(ctx context.Context) error {
 	return err
 }
 
-// leaseEnded says that the executor stops by itself.
+// leaseEnded logs that the executor stops by itself.
 func (h *Heart) leaseEnded() {
 	h.options.Log.Warn("durable: the lease could not be renewed: no step body begins until the store takes a beat again, and those under way are told to stop", "executor", h.options.Executor.ID)
 }
 
-// Loop sends beats and does nothing else: what a pulse asks for is done by TendLoop, however long the store takes for it.
+// Loop sends beats and does nothing else: TendLoop does what a pulse asks for, however
+// long the store takes for it.
 func (h *Heart) Loop(ctx context.Context) {
 	every := h.options.Executor.Lease / 3
 	t := time.NewTimer(every)
@@ -181,15 +182,14 @@ func (h *Heart) Loop(ctx context.Context) {
 	}
 }
 
-// pulses are those that were brought back and not acted on yet, taken together.
+// pulses are the pulses that were not acted on yet, merged into one.
 type pulses struct {
 	ready chan struct{} // there is one
 	mu    sync.Mutex
 	last  *pulse
 }
 
-// add replaces what waits by p, which is of a later moment. What p may not
-// say again is kept.
+// add replaces the pulse that waits by p, which is later. It keeps what p may not repeat.
 func (ps *pulses) add(p pulse) {
 	ps.mu.Lock()
 	if ps.last != nil {
@@ -200,7 +200,7 @@ func (ps *pulses) add(p pulse) {
 	nudge(ps.ready)
 }
 
-// next returns what waits, nil if nothing does.
+// next returns the pulse that waits, nil if there is none.
 func (ps *pulses) next() *pulse {
 	ps.mu.Lock()
 	defer ps.mu.Unlock()
@@ -210,7 +210,7 @@ func (ps *pulses) next() *pulse {
 }
 
 // TendLoop does what the pulses ask for. A store that answers slowly delays
-// this, and no beat.
+// this, but no beat.
 func (h *Heart) TendLoop(ctx context.Context) {
 	skewed := false
 	for {
@@ -233,10 +233,10 @@ func (h *Heart) TendLoop(ctx context.Context) {
 	}
 }
 
-// skewReminder is by how much clocks may differ without a word.
+// skewReminder is by how much clocks may differ without a warning.
 const skewReminder = time.Second
 
-// closeGap does what a beat asks for that came too late, and renews the lease.
+// closeGap does what a beat that came too late asks for, and renews the lease.
 func (h *Heart) closeGap(ctx context.Context, p *pulse) {
 	if p.Late {
 		h.options.Late(ctx)
@@ -246,7 +246,7 @@ func (h *Heart) closeGap(ctx context.Context, p *pulse) {
 		return
 	}
 	if err := h.options.Gap(ctx); err != nil {
-		// Bodies go on waiting. The next beat finds the gap again.
+		// Bodies keep waiting. The next beat finds the gap again.
 		t := time.NewTimer(recheckPause)
 		defer t.Stop()
 		select {
@@ -259,8 +259,8 @@ func (h *Heart) closeGap(ctx context.Context, p *pulse) {
 	h.Lease.renew(p.sent)
 }
 
-// recheckPause is how long after a failed look at its runs an executor beats again,
-// to look once more.
+// recheckPause is how long after a failed check of its runs an executor sends another
+// beat, to check again.
 const recheckPause = 50 * time.Millisecond
 
 // AwaitLease returns true once the lease holds, and false when one of the

@@ -7,37 +7,37 @@ import (
 	"time"
 )
 
-// An executor may execute its runs for the length of a lease after each beat:
-// later another one may take them. The store refuses the writes of an executor
-// that has lost a run, but it cannot refuse a body's effects. So the executor
-// stops by itself, margin before its lease can have run out: no body begins,
-// and the contexts of those under way end. It goes on when a beat was taken again
-// and its runs are found to be still its own.
+// An executor may execute its runs for the length of a lease after each beat; after
+// that, another one may take them. The store refuses the writes of an executor that
+// has lost a run, but it cannot refuse a body's effects. So the executor stops by
+// itself, margin before its lease can have run out: no body begins, and the
+// contexts of running bodies end. It continues once the store has taken a beat
+// again and the executor's runs are found to be still its own.
 
-// margin is how long before the end of a lease of this length the executor
-// stops: the time that bodies have to notice that their context has ended, and
-// the most by which the two clocks may run apart within a lease.
+// margin is how long before the end of a lease of this length the executor stops.
+// It is the time that bodies have to notice that their context has ended, and the
+// most by which the two clocks may drift apart within a lease.
 func margin(length time.Duration) time.Duration { return length / 10 }
 
-// A Lease is what an executor knows of its own lease. Times are counted from when a
-// beat was sent: the store counts from when it took it, which is later.
+// A Lease is what an executor knows of its own lease. It counts from when a beat
+// was sent; the store counts from when it took the beat, which is later.
 type Lease struct {
 	anchor time.Time
 	length time.Duration // how long after a beat bodies may begin
 
 	until atomic.Int64 // when it ends, in nanoseconds since anchor, by the monotonic clock
-	// wall is the same by the clock on the wall: the monotonic one stands still
-	// while the machine is suspended.
+	// wall is the same by the wall clock: the monotonic clock stops while the
+	// machine is suspended.
 	wall    atomic.Int64
 	current atomic.Pointer[Term]
 
 	mu      sync.Mutex
 	timer   *time.Timer
 	renewed chan struct{} // closed with the next renewal
-	ended   func()        // told of the end of a term
+	ended   func()        // called when a term ends
 }
 
-// A Term is a time through which the lease was renewed without a gap. The contexts
+// A Term is a period during which the lease was renewed without a gap. The contexts
 // of bodies that began in it end with it.
 type Term struct {
 	ctx    context.Context
@@ -50,7 +50,7 @@ func newTerm() *Term {
 	return t
 }
 
-// Over reports whether the term has ended; one that is nil has not.
+// Over reports whether the term has ended; a nil term has not.
 func (t *Term) Over() bool { return t != nil && t.ctx.Err() != nil }
 
 // OnEnd calls f once the term ends, unless the function that it returns is called
@@ -60,8 +60,8 @@ func (t *Term) OnEnd(f func()) (stop func() bool) { return context.AfterFunc(t.c
 // Term returns the current term.
 func (l *Lease) Term() *Term { return l.current.Load() }
 
-// begin starts the first term, with the beat sent at this moment; ended is called
-// whenever a term ends before it was renewed.
+// begin starts the first term, with the beat that was sent at this moment; ended is
+// called whenever a term ends before it is renewed.
 func (l *Lease) begin(length time.Duration, sent time.Time, ended func()) {
 	l.anchor, l.length, l.ended = sent, length-margin(length), ended
 	l.renewed = make(chan struct{})
@@ -82,7 +82,7 @@ func (l *Lease) renew(sent time.Time) {
 	until := sent.Sub(l.anchor) + l.length
 	left := until - time.Since(l.anchor)
 	if left <= 0 || int64(until) <= l.until.Load() {
-		return // it came too late to be of use, or after a later one
+		return // the beat came too late to be of use, or after a later one
 	}
 	l.until.Store(int64(until))
 	l.wall.Store(sent.UnixNano() + int64(l.length))
@@ -109,8 +109,8 @@ func (l *Lease) lapse() {
 	l.mu.Unlock()
 }
 
-// Doubt has the next beat count as one after a gap: the store says that it does
-// not know this executor. Bodies under way are left alone.
+// Doubt makes the next beat count as one after a gap, because the store says that
+// it does not know this executor. Running bodies are left alone.
 func (l *Lease) Doubt() { l.until.Store(0) }
 
 // Stop ends the timer. It must be called after the last renewal.

@@ -23,8 +23,8 @@ import (
 //
 // Every counter has a value from the start on, zero, for each workflow that the engine
 // serves: a series that begins with its first count shows no increase at that
-// count. What belongs to a run is measured in the context of its span, from
-// which an SDK takes its exemplars.
+// count. What belongs to a run is measured in the context of the run's span, from which
+// an SDK takes its exemplars.
 type Metrics struct {
 	options    MetricsOptions
 	attributes sync.Map // *workflowAttributes by the name of the workflow
@@ -38,8 +38,8 @@ type Metrics struct {
 	quarantined                                                   rareCount
 }
 
-// MetricsOptions are what Metrics are made of: who measures, and where the values come
-// from that are asked for at each collection.
+// MetricsOptions configure Metrics: who measures, and where the values that are asked for
+// at each collection come from.
 type MetricsOptions struct {
 	Meter      metric.MeterProvider
 	ExecutorID string
@@ -48,9 +48,9 @@ type MetricsOptions struct {
 	Now        func() store.Time // of the store
 
 	// Executed returns how many runs have goroutines in the engine, and how many wait
-	// without.
+	// without any.
 	Executed func() (executing, unloaded int)
-	// Closing reports whether the engine is being closed: the store is not asked then.
+	// Closing reports whether the engine is being closed: then the store is not asked.
 	Closing func() bool
 	// Unserved reports, for each workflow and version that no live executor serves, how
 	// many runs there are.
@@ -64,19 +64,20 @@ type MetricsOptions struct {
 	StoreError func(error) error
 }
 
-// metricResult says how a commit ended: "ok", "retried". The other attributes are those
-// of spans.
+// metricResult says how a commit ended, as in "ok" and "retried". The other attributes
+// are those of spans.
 const metricResult = attribute.Key("durable.result")
 
-// secondsBuckets are the bounds of the histograms of what is short, from half a
-// millisecond, a commit, to a minute; daysBuckets those of runs, steps and bodies,
-// which may wait for people, go on to thirty days.
+// secondsBuckets are the bounds of the histograms of short times, from half a millisecond
+// (a commit) to a minute; daysBuckets, those of runs, steps and bodies, which may wait
+// for people, reach thirty days.
 var (
 	secondsBuckets = []float64{0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60}
 	daysBuckets    = slices.Concat(secondsBuckets, []float64{5 * 60, 15 * 60, 3600, 4 * 3600, 12 * 3600, 86400, 3 * 86400, 7 * 86400, 30 * 86400})
 )
 
-// liveStatuses are those of runs that have not ended: durable.runs has a value for each.
+// liveStatuses are the statuses of runs that have not ended: durable.runs has a value for
+// each.
 var liveStatuses = []store.Status{store.Pending, store.Running, store.Resuming, store.Waiting, store.Interrupted}
 
 // gauges are the instruments that are asked for at each collection.
@@ -85,7 +86,7 @@ type gauges struct {
 	age                                               metric.Float64ObservableGauge
 }
 
-// instruments makes instruments and gathers what went wrong.
+// instruments makes instruments and collects the errors.
 type instruments struct {
 	meter metric.Meter
 	errs  []error
@@ -121,8 +122,8 @@ func (in *instruments) age(name, what string) metric.Float64ObservableGauge {
 	return g
 }
 
-// NewMetrics makes the instruments. From then on, until Stop, each collection looks into
-// the store.
+// NewMetrics makes the instruments. From then on until Stop, each collection asks the
+// store.
 func NewMetrics(o MetricsOptions) (*Metrics, error) {
 	m := &Metrics{options: o}
 	in := &instruments{meter: o.Meter.Meter(TracerName)}
@@ -174,11 +175,10 @@ func (m *Metrics) begin() {
 	m.lost.Add(ctx, 0)
 }
 
-// Stop ends the looks into the store.
+// Stop ends the queries to the store.
 func (m *Metrics) Stop() { _ = m.registered.Unregister() }
 
-// workflowAttributes are the attributes of what is measured of a workflow, made
-// once.
+// workflowAttributes are the attributes of a workflow's measurements, made once.
 type workflowAttributes struct {
 	workflow, ok, failed metric.MeasurementOption
 	ended                map[store.Status]metric.MeasurementOption
@@ -207,8 +207,8 @@ func (a *workflowAttributes) outcome(err error) metric.MeasurementOption {
 	return a.ok
 }
 
-// count adds n to a counter of a workflow, if an SDK listens. ctx has the span
-// that it happened under.
+// count adds n to a counter of a workflow, if an SDK listens. ctx has the span under
+// which it happened.
 func (m *Metrics) count(ctx context.Context, c metric.Int64Counter, n int, workflow string) {
 	if n > 0 && c.Enabled(ctx) {
 		c.Add(ctx, int64(n), m.attributesOf(workflow).workflow)
@@ -240,8 +240,8 @@ func (m *Metrics) OrphanEnded(row *store.Run, status store.Status, at store.Time
 	m.RunEnded(startContext(row), row, status, at)
 }
 
-// startContext returns a context with the span of a run's start, for what is
-// measured of a run that is not executed here.
+// startContext returns a context with the span of a run's start, for measurements of a
+// run that is not executed here.
 func startContext(row *store.Run) context.Context {
 	ctx := context.Background()
 	if sc := Parse(row.Trace); sc.IsValid() {
@@ -260,7 +260,7 @@ func (m *Metrics) StepRetried(ctx context.Context, workflow string) {
 	m.count(ctx, m.retries, 1, workflow)
 }
 
-// AttemptEnded measures how long a body took that ended with err.
+// AttemptEnded measures how long a body that ended with err took.
 func (m *Metrics) AttemptEnded(ctx context.Context, workflow string, took time.Duration, err error) {
 	if h := m.attemptDuration; h.Enabled(ctx) {
 		h.Record(ctx, took.Seconds(), m.attributesOf(workflow).outcome(err))
@@ -268,24 +268,24 @@ func (m *Metrics) AttemptEnded(ctx context.Context, workflow string, took time.D
 }
 
 // StepEnded measures how long a step took from its first attempt, which began at a time,
-// to the outcome err, which is recorded.
+// to the recorded outcome err.
 func (m *Metrics) StepEnded(ctx context.Context, workflow string, began store.Time, err error) {
 	if h := m.stepDuration; h.Enabled(ctx) {
 		h.Record(ctx, m.options.Now().Sub(began).Seconds(), m.attributesOf(workflow).outcome(err))
 	}
 }
 
-// SleepEnded measures how late a sleep ended that was to end at a time.
+// SleepEnded measures how late a sleep ended that was due at a time.
 func (m *Metrics) SleepEnded(ctx context.Context, workflow string, due store.Time) {
 	if h := m.timerLag; h.Enabled(ctx) {
 		h.Record(ctx, m.options.Now().Sub(due).Seconds(), m.attributesOf(workflow).workflow)
 	}
 }
 
-// LeaseLost counts a beat that came after the lease had run out.
+// LeaseLost counts a heartbeat that came after the lease had run out.
 func (m *Metrics) LeaseLost(ctx context.Context) { m.lost.Add(ctx, 1) }
 
-// Committed measures a commit, and counts what the answers to its changes are.
+// Committed measures a commit, and counts the answers to its changes.
 func (m *Metrics) Committed(took time.Duration, answers []error) {
 	ctx := context.Background()
 	if !m.commitDuration.Enabled(ctx) {
@@ -305,7 +305,7 @@ func (m *Metrics) Committed(took time.Duration, answers []error) {
 	m.batch.Record(ctx, int64(len(answers)))
 }
 
-// collect observes the gauges. It is called once a collection.
+// collect observes the gauges. It is called once for each collection.
 func (m *Metrics) collect(ctx context.Context, o metric.Observer) error {
 	g := &m.gauges
 	executing, unloaded := m.options.Executed()
@@ -349,7 +349,7 @@ func (m *Metrics) collectStuck(ctx context.Context, o metric.Observer) error {
 	if err != nil {
 		return err
 	}
-	delete(codes, "") // those that were stopped, and go on
+	delete(codes, "") // runs that were stopped, and go on
 	for _, code := range m.options.Parked {
 		codes[code] += 0
 	}
@@ -386,12 +386,12 @@ func (m *Metrics) collectQueue(ctx context.Context, o metric.Observer) error {
 	return nil
 }
 
-// rareShare is which part of the time a rareCount may take.
+// rareShare is the divisor for the share of the time that a rareCount may take.
 const rareShare = 100
 
-// rareCount is a number that a store may read much for: kept failed runs may be
-// many, and not every store has an index by code. It is counted anew at most so
-// often that it takes a hundredth of the time, and is as old as that between.
+// rareCount is a number for which a store may read much: kept failed runs may be many,
+// and not every store has an index by code. It is counted only so often that counting
+// takes a hundredth of the time; between two counts, the last one is used.
 type rareCount struct {
 	mu   sync.Mutex
 	n    int64
