@@ -35,8 +35,8 @@ func (o *Options) bootPolicy(def *definition) BootPolicy {
 	return o.OnBoot
 }
 
-// Report says what Recover did, by run id. Runs in progress elsewhere, pending
-// runs and ended ones are in none of its lists.
+// Report is what Recover did, by run id. Runs in progress elsewhere, pending runs and
+// ended ones are in none of its lists.
 type Report struct {
 	Resumed    []string   // continued here, in the background
 	Deferred   []string   // left for later: continued as soon as there is room (Options.MaxRuns)
@@ -46,7 +46,7 @@ type Report struct {
 	Suspects   []string   // ended their process before; tried one at a time
 	Repaired   []Recovery // contradicted their events and were repaired, then treated like the others
 	Stuck      []Stuck    // cannot go on here
-	Quarantine []string   // of those, the ones set aside by this call
+	Quarantine []string   // of Stuck, the runs that this call has quarantined
 }
 
 // Stuck says why a run cannot go on, and what to do.
@@ -61,17 +61,17 @@ type Stuck struct {
 
 // Recover brings every run that was left unfinished into a defined state. Call
 // it once on boot. Runs whose owner is gone are continued from the attempt they
-// had reached, failed, or left, as their policy says; waiting runs keep
-// waiting, and their prompts are reported; runs that were stopped gracefully are
-// continued; pending ones become claimable by this engine. One run that cannot be recovered does not keep the
-// others: it is in Report.Stuck. Runs that a live executor owns are never
-// touched, and neither are ended ones; calling it again does no harm.
+// had reached, failed, or left, as their policy says. Waiting runs keep waiting, and
+// their prompts are reported. Runs that were stopped gracefully are continued, and
+// pending ones become claimable by this engine. A run that cannot be recovered does not
+// stop the others: it is in Report.Stuck. Recover never touches runs that a live executor
+// owns, or ended ones; calling it again does no harm.
 //
-// The runs are continued in the background; Recover waits, for two seconds at most, until
-// their histories were read, so that one that is damaged is in Report.Stuck. When
-// they are more than Options.MaxRuns allows, the others follow, oldest first, as
-// those before them end; until then they stay as they are, and another executor
-// may take them. Recover's error says that the store could not be read.
+// The runs are continued in the background. Recover waits, for two seconds at most, until
+// their histories were read, so that a damaged one is in Report.Stuck. If there are more
+// runs than Options.MaxRuns allows, the others follow, oldest first, as those before them
+// end; until then they stay as they are, and another executor may take them. The error of
+// Recover says that the store could not be read.
 func Recover(ctx context.Context) (Report, error) {
 	e, err := engineOf(ctx)
 	if err != nil {
@@ -125,19 +125,19 @@ type Recovery struct {
 	// Needed: the row and the events of the run contradicted each other. If it
 	// is false, nothing was written and the rest is zero.
 	Needed bool
-	// Code of the catalogue (CodeA1, ...) and its text. Of several things that
-	// were wrong, the first.
+	// Code of the catalogue (CodeA1, ...) and its text. If several things were wrong,
+	// they are those of the first.
 	Code   string
 	Reason string
-	// NewBranch is the branch the run is on since, and Cutoff the number of the
-	// last event it keeps of the one before. Under CodeE2 nothing is left
-	// behind: NewBranch is the branch it was on, and Cutoff 0.
+	// NewBranch is the branch that the run is on since, and Cutoff the number of the last
+	// event that it keeps of the previous branch. Under CodeE2 nothing is left behind:
+	// NewBranch is the branch it was on, and Cutoff is 0.
 	NewBranch int32
 	Cutoff    int64
 }
 
 // UnrecoverableError says that a run is inconsistent and that nothing was done
-// about it: what would have to be done, nobody but a person can decide.
+// about it, because only a person can decide what to do.
 type UnrecoverableError struct {
 	RunID   string
 	Code    string // of the catalogue
@@ -152,17 +152,17 @@ func (e *UnrecoverableError) Error() string { return e.Message }
 func (e *UnrecoverableError) Is(target error) bool { return target == ErrUnrecoverable }
 
 // RecoverRun compares a run with its events and, if they contradict each other,
-// repairs it: a new branch is begun behind the last event at which it can be
-// taken up, the event workflow_recovered says why and where, and the run becomes
-// claimable; under FailOnBoot and LeaveOnBoot it is parked with CodeRecovered,
-// for a person to resume. Nothing is deleted: what the cut leaves behind stays
-// on the branch before (operate.Operator.Branches, operate.Operator.LeftBehind). docs/recovery.md has
-// the catalogue of what is repaired, and how.
+// repairs it: a new branch begins after the last event from which the run can go on, the
+// event workflow_recovered says why and where, and the run becomes claimable; under
+// FailOnBoot and LeaveOnBoot it is parked with CodeRecovered, for a person to resume.
+// Nothing is deleted: what the cut leaves behind stays on the previous branch
+// (operate.Operator.Branches, operate.Operator.LeftBehind). docs/recovery.md has the
+// catalogue of what is repaired, and how.
 //
-// A consistent run is not written to; neither is an ended one, or one that is
-// pending. The repair is durable when RecoverRun returns, and one change: a
-// second call finds nothing to do, and of two at once one makes the branch and
-// the other finds it. Resume and Recover look by themselves.
+// RecoverRun writes nothing to a consistent run, an ended one, or a pending one. The
+// repair is one change, and durable when RecoverRun returns: a second call finds nothing
+// to do, and of two concurrent calls one makes the branch and the other finds it. Resume
+// and Recover make this check themselves.
 //
 // Errors: ErrNotFound; *UnrecoverableError, with Needed, Code and Reason set and
 // nothing done; one that matches store.ErrOwned when a live executor has the run
@@ -173,7 +173,7 @@ func (e *Engine) RecoverRun(ctx context.Context, id string) (Recovery, error) {
 	return Recovery(rec), unrecoverable(err)
 }
 
-// unrecoverable returns err as callers know it: a run that only a person can mend is an
+// unrecoverable returns err as callers know it: for a run that only a person can mend, an
 // UnrecoverableError.
 func unrecoverable(err error) error {
 	if u := (*claims.Unrecoverable)(nil); errors.As(err, &u) {
@@ -183,16 +183,16 @@ func unrecoverable(err error) error {
 }
 
 // Adopt executes here a run that waits, is pending, or was stopped gracefully,
-// and that no live executor has: what Recover would do in time with all of them,
-// for one, at once, and without Recover having been called. So a program that a
-// person runs for one run's sake (a command line) executes that one and no other.
-// It is no Resume: a run that was parked, that has failed, or whose process died
-// while it was executed is left to that.
+// and that no live executor has. It does at once for one run what Recover would do in
+// time for all of them, and Recover need not have been called. So a program that a person
+// runs for the sake of one run (a command line) executes that run and no other. Adopt is
+// not Resume: a run that was parked, that has failed, or whose process died while it was
+// executed is left to Resume.
 //
-// Children that it waits for, and that nobody executes either, are taken up with it, by
-// the rules of Recover.
+// Children that the run waits for, and that no process executes either, are taken up with
+// it, by the rules of Recover.
 //
-// The run is this executor's, durably, when Adopt returns, and goes on in the
+// When Adopt returns, the run durably belongs to this executor; it goes on in the
 // background. Adopting a run that is executed here already does nothing.
 //
 // Errors: ErrNotFound; ErrNotRegistered when this engine lacks the code of its
