@@ -17,9 +17,9 @@ import (
 type Environment struct {
 	Dir     string            `json:"dir,omitempty"`     // working directory; empty: not known
 	Program string            `json:"program,omitempty"` // name of the executable, without its directory
-	Package string            `json:"package,omitempty"` // that "go run" was called with, by its import path; empty where it was not
+	Package string            `json:"package,omitempty"` // import path of the package that "go run" was called with; empty if it was not
 	Args    []string          `json:"args,omitempty"`    // without the program; only with Capture.Args
-	Env     map[string]string `json:"env,omitempty"`     // of the variables in Capture.Env, those that were set
+	Env     map[string]string `json:"env,omitempty"`     // those of the variables in Capture.Env that were set
 }
 
 // Capture says what is recorded of the environment of a run when it is started
@@ -28,17 +28,17 @@ type Environment struct {
 type Capture struct {
 	// Off: nothing is recorded, and nothing is compared on resume.
 	Off bool
-	// Args: the arguments of the program, too.
+	// Args: the arguments of the program are recorded, too.
 	Args bool
-	// Env are the names of environment variables to record; others never are.
+	// Env are the names of environment variables to record; others are never recorded.
 	Env []string
 }
 
-// Redacted ("[redacted]") stands for a value that is not recorded, because the name of its
-// variable, flag or header says that it is a secret: one with "secret", "token",
+// Redacted ("[redacted]") replaces a value that is not recorded because the name of its
+// variable, flag or header says that it is a secret: a name with "secret", "token",
 // "passw", "passphrase", "credential", "auth", "cookie", "dsn", "bearer" or "key" in it,
-// with the word "pass", "pwd", "pw" or "pat", or of the URL of a database. It stands for
-// the password within a URL, and for what follows "Bearer", too.
+// with the word "pass", "pwd", "pw" or "pat", or that of the URL of a database. It also
+// replaces the password within a URL, and what follows "Bearer".
 const Redacted = redact.Redacted
 
 // capture returns the environment of this process; nil: none is recorded.
@@ -66,8 +66,8 @@ func (c *Capture) capture() *Environment {
 	return now
 }
 
-// Differences lists what is another now than it was in e, a line each. What was
-// not recorded on one of the sides, or was redacted, is not compared.
+// Differences lists, a line each, what is different now from e. What was not recorded on
+// one of the sides, or was redacted, is not compared.
 func (e *Environment) Differences(now *Environment) []string {
 	if e == nil || now == nil {
 		return nil
@@ -95,7 +95,7 @@ func (e *Environment) Differences(now *Environment) []string {
 	return list
 }
 
-// encode returns e as the first event of a run keeps it; nothing for none.
+// encode returns e as the first event of a run keeps it; nil for a nil e.
 func (e *Environment) encode() json.RawMessage {
 	if e == nil {
 		return nil
@@ -122,7 +122,7 @@ func SecretName(name string) bool { return redact.Secret(name) }
 
 // RedactArgs returns arguments of a program as they may be recorded: the values
 // of flags whose names say that they are secrets are Redacted, in "-token=x" and
-// "-token x" alike, and what is very long is cut.
+// "-token x" alike, and very long ones are cut.
 func RedactArgs(args []string) []string { return redact.Args(args) }
 
 // mustJSON returns a string, a bool, a list of strings, or a map of numbers, as JSON, which never fails.

@@ -7,14 +7,14 @@ import (
 	"github.com/holdfast-dev/holdfast/store"
 )
 
-// The errors of the engine that wrap those of the user's: of a step, an item, a
-// Map, a run. They are kept by their fields, and read back around the causes that
-// stand beside them in the record, so that errors.As finds them wherever the
-// error of a run is looked at: here, in another process, after a replay. Of each,
-// fields returns what is kept beside the causes and wrap puts them back; see
-// faults.Kind.
+// The errors of the engine that wrap errors of the user: of a step, an item, a
+// Map, a run. They are recorded by their fields, and read back around the causes,
+// which are beside them in the record, so that errors.As finds them wherever the
+// error of a run is examined: here, in another process, after a replay. For each,
+// fields returns what is recorded beside the causes, and wrap puts the causes
+// back; see faults.Kind.
 
-// The fields of the wrappers but for the causes; each converts from and to its
+// The fields of the wrappers without the causes; each converts to and from its
 // error.
 type (
 	stepErrorFields struct {
@@ -50,15 +50,15 @@ func (e *ItemError) wrap(causes []error) { e.Err = faults.Cause(causes, 0) }
 func (e *RunError) fields() any { return (*runErrorFields)(e) }
 
 func (e *RunError) wrap(causes []error) {
-	if len(causes) > 0 { // the engine fails runs without one
+	if len(causes) > 0 { // a run that the engine failed has no cause
 		e.Err = causes[0]
 	}
 }
 
 func (e *MapError) fields() any { return &mapErrorFields{e} }
 
-// wrap takes each item from its own record, and from the list of the Map's where
-// that was too large.
+// wrap takes each item from its own record or, if that was too large, from the
+// list of the Map.
 func (e *MapError) wrap(causes []error) {
 	for i, f := range e.Failed {
 		if i < len(causes) {

@@ -9,28 +9,27 @@ import (
 )
 
 // MatchByName matches the calls of this workflow's runs with their history by
-// name alone: a recorded call is found wherever the code now makes it, one that is
-// not recorded runs, and one that is recorded and no longer made is reported in
-// the log (a warning when its function returns) and in Data of the event that
-// ends the run.
+// name alone. A recorded call is found wherever the code now makes it; a call that is
+// not recorded runs; and a recorded call that is no longer made is reported in the log
+// (a warning when its function returns) and in Data of the event that ends the run.
 //
 // It gives up what the order protects: values that come from the order of calls
-// (Now, Rand, NewID, and the number of a name that repeats, "send#2") may change
-// their owner without anybody noticing, and so may a result whose step now stands
-// after other data. A call of another kind under a recorded name, a Map item
-// whose value is another one, another child and another WithInput still stop the
-// run. Do not take the option away while runs exist that it has let through.
+// (Now, Rand, NewID, and the number of a name that repeats, "send#2") may silently go to
+// another call, and so may a result whose step now comes after other data. A call of
+// another kind under a recorded name, a Map item with another value, another child and
+// another WithInput still stop the run. Do not remove the option while runs exist that
+// it has let through.
 func MatchByName() DefineOption { return func(d *definition) { d.byName = true } }
 
 // DefinitionChangedError shows the first durable call at which the code and
-// the history part.
+// the history differ.
 type DefinitionChangedError struct {
 	RunID    string
 	Workflow string
 	Scope    string   // path of the scope; empty: the workflow function itself
 	Recorded []string // keys of the calls recorded in the scope, in order
 	Ordinal  int      // 1-based place of the first difference
-	Call     string   // key of the call the code makes there; empty: it makes none
+	Call     string   // key of the call that the code makes there; empty: it makes none
 	Source   string   // file:line of that call, when known
 	Detail   string   // what differs when the keys are equal
 	Change   string   // what was done to the code, as far as that can be told; see ChangeInserted
@@ -75,7 +74,7 @@ const (
 	ChangePatchRemoved = matching.ChangePatchRemoved
 )
 
-// Recorder says who recorded a call: who had the run then.
+// Recorder says who recorded a call: the code and the executor that had the run then.
 type Recorder struct {
 	Version  string // of the workflow; empty: it has none
 	Build    string // of the program, see Options.Build; empty: not known
@@ -86,18 +85,18 @@ type Recorder struct {
 }
 
 // String names the code: "the code it was started with", or its version and build and
-// who had it.
+// the executor that had it.
 func (r Recorder) String() string { return matching.Recorder(r).String() }
 
 // A replay is the history of a scope, and how far its code has come in it. Where the two
-// part, it parks the run.
+// differ, it parks the run.
 type replay struct {
 	scope *scope
 	matching.Replay
 }
 
-// match finds the record of call c, whose key is known, and gives the call its
-// ordinal for good. An error has parked the run.
+// match finds the record of call c, whose key is known, and gives the call the ordinal
+// that it keeps. If it returns an error, the run is parked.
 func (rp *replay) match(c *call, kind history.CallKind) (err error) {
 	var d *matching.Difference
 	if c.ordinal, c.rec, d = rp.Match(c.key, kind); d != nil {
@@ -106,8 +105,8 @@ func (rp *replay) match(c *call, kind history.CallKind) (err error) {
 	return nil
 }
 
-// changed parks the run: its code and its history part at call c, in the way that detail
-// says.
+// changed parks the run, because its code and its history differ at call c; detail says
+// how.
 func (rp *replay) changed(change string, c *call, detail string) error {
 	return rp.park(rp.Changed(change, c.ordinal, c.key, detail))
 }
@@ -123,7 +122,7 @@ func (rp *replay) finish() error {
 	return nil
 }
 
-// park stops the run, resumable, because of a changed definition.
+// park parks the run because of a changed definition.
 func (rp *replay) park(d *matching.Difference) error {
 	r := rp.scope.run
 	e := &DefinitionChangedError{

@@ -10,8 +10,8 @@ import (
 )
 
 // A change of a workflow's code that inserts, removes or replaces durable calls
-// is made legal for the runs that are under way by asking which way each of them
-// goes:
+// becomes legal for the runs in progress if the code asks which path each of them
+// takes:
 //
 //	if durable.Patched(ctx, "fraud-check") {
 //		... the code as it is now
@@ -19,27 +19,27 @@ import (
 //		... the code as it was
 //	}
 //
-// The answer is a marker in the history, of the scope it was asked in. A marker
-// has a place there and no ordinal: calls are counted alike with and without it,
-// so it shifts nothing in the runs that were recorded before.
+// The answer is a marker in the history of the scope that asked. A marker has a
+// place there but no ordinal: calls are counted alike with and without it, so it
+// shifts nothing in the runs that were recorded before.
 
 // Patched reports whether the scope that ctx belongs to (the workflow function, a
-// branch, an item) goes the new way of a change of its code. It is true where the
-// history ends at this place, or has the marker of the change; it is false for a
-// run that has recorded calls after this place without the marker: those were
-// made by the code as it was.
+// branch, an item) takes the new path of a change of its code. It is true if the
+// history ends at this place, or has the marker of the change. It is false for a
+// run that has recorded calls after this place without the marker: the old code
+// made those.
 //
 // The answer is given once for each change and scope and stays the same, in a
-// loop too, in this process and on every replay. True is recorded with a marker
-// that rides along with the next durable write; if the process dies before that,
-// nothing was recorded after this place and the question is open again. False
-// costs nothing. A history that has the marker stops, parked, with code that no
-// longer asks; see DeprecatePatch.
+// loop too, in this process and on every replay. True is recorded with a marker,
+// in the next durable write; if the process dies before that, nothing was
+// recorded after this place and the question is open again. False costs nothing.
+// If the history has the marker and the code no longer asks, the run stops,
+// parked; see DeprecatePatch.
 //
 // change names the change: 1 to 255 bytes, never to be used for another one.
-// Outside a run the answer is true. Patched panics where no other answer could be
-// heard: with an unusable name, in the body of a step, and with the context of
-// another scope; in a run that is an error of the run like any panic.
+// Outside a run the answer is true. Patched panics where it has no other way to
+// report an error: with an unusable name, in the body of a step, and with the
+// context of another scope. In a run that is an error of the run like any panic.
 func Patched(ctx context.Context, change string) bool {
 	s, name := patchScope(ctx, "Patched", change)
 	if s == nil {
@@ -51,7 +51,7 @@ func Patched(ctx context.Context, change string) bool {
 	}
 	yes := s.replay.Marker(name) != nil
 	if !yes && s.replay.AtFrontier() && s.run.dead.Load() == nil {
-		if s.stopped() == nil && !s.ended { // else no call follows for which the answer must be known
+		if s.stopped() == nil && !s.ended { // otherwise no call follows for which the answer must be known
 			// Not s.stash: the clock of the scope must not depend on whether the
 			// marker was recorded now or is read.
 			s.run.stash(s.replay.MarkerEvent(name, change, false))
@@ -62,15 +62,15 @@ func Patched(ctx context.Context, change string) bool {
 	return yes
 }
 
-// DeprecatePatch takes the place of Patched once the code as it was is gone: it
-// accepts histories with the marker of the change and without it, and records
-// none. What the run does is the new way in both cases; a run that has gone the
-// old way is stopped, parked, by the first call that differs.
+// DeprecatePatch replaces Patched once the old code is gone: it accepts histories
+// with the marker of the change and without it, and records no marker of its own.
+// The run takes the new path in both cases; a run that has taken the old path
+// stops, parked, at the first call that differs.
 //
-// A marker that it finds is recorded as deprecated, durably when it returns,
-// which costs a write once. From then on the run needs neither Patched nor
+// If it finds a marker, it records that as deprecated, durably when it returns,
+// which costs one write once. From then on the run needs neither Patched nor
 // DeprecatePatch: the call can be removed when all runs that have the marker have
-// come by here or have ended. It panics as Patched does.
+// made this call or have ended. It panics as Patched does.
 func DeprecatePatch(ctx context.Context, change string) {
 	s, name := patchScope(ctx, "DeprecatePatch", change)
 	if s == nil {

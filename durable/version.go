@@ -9,11 +9,11 @@ import (
 	"github.com/holdfast-dev/holdfast/store"
 )
 
-// RunVersion returns the version of the code that executes the run ctx belongs
-// to: in its function, in branches, items, step bodies and compensations. It is
-// the version the run was started with, on every replay (unless recovery has
-// fallen back, see Recover), and never that of another one that is registered
-// beside it. It is empty outside a run.
+// RunVersion returns the version of the code that executes the run that ctx belongs
+// to: in its function, in branches, items, step bodies and compensations. On every
+// replay it is the version that the run was started with (unless recovery has fallen
+// back, see Recover), and never another one that is registered beside it. It is
+// empty outside a run.
 func RunVersion(ctx context.Context) string {
 	if r := runOf(ctx); r != nil {
 		return r.def.version
@@ -35,11 +35,12 @@ func (ds *definitions) notServed(row *store.Run) string {
 	return stuck.NotServed(row, ds.versions(row.Workflow), slices.Sorted(maps.Keys(ds.byName)))
 }
 
-// pins returns the version that a claim of the run pins it to, empty if it is pinned
-// or stays without one. The row follows before anything is executed; see pin.
+// pins returns the version to which a claim pins the run; empty if it is pinned
+// already or stays without one. The row follows before anything is executed; see
+// pin.
 func (ds *definitions) pins(row *store.Run) string {
 	if row.Version != "" || row.InitialVersion != "" {
-		return "" // of a row that lost its version, the history still has it
+		return "" // if the row lost its version, the history still has it
 	}
 	if def := ds.find(row.Workflow, ""); def != nil {
 		return def.version
@@ -47,9 +48,9 @@ func (ds *definitions) pins(row *store.Run) string {
 	return ""
 }
 
-// codeOf returns the code for a run that was claimed. One whose row names no
-// version belongs to the version it was started with, as far as that is known and
-// here (E1); pin then records it.
+// codeOf returns the code for a claimed run. If the row names no version, that is
+// the version the run was started with, if that is known and here (E1); pin then
+// records it.
 func (ds *definitions) codeOf(row *store.Run) *definition {
 	if row.Version != "" || row.InitialVersion == "" {
 		return ds.find(row.Workflow, row.Version)
