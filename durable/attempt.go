@@ -16,6 +16,7 @@ import (
 	"github.com/holdfast-dev/holdfast/internal/heart"
 	"github.com/holdfast-dev/holdfast/internal/history"
 	"github.com/holdfast-dev/holdfast/internal/payload"
+	"github.com/holdfast-dev/holdfast/internal/retry"
 	"github.com/holdfast-dev/holdfast/internal/telemetry"
 	"github.com/holdfast-dev/holdfast/store"
 )
@@ -23,7 +24,7 @@ import (
 // step is one step that is being performed.
 type step struct {
 	call     call
-	policy   *Policy // with its defaults
+	policy   *retry.Policy // with its defaults
 	relaxed  bool
 	long     bool
 	once     bool                // its body must not run twice
@@ -127,12 +128,12 @@ func (st *step) attempts(ctx context.Context, b body) error {
 			n--
 			continue
 		}
-		v := st.policy.judge(n, err, st.start, r.eng.now(), rand.Float64())
-		if v.fault != nil {
-			err = fmt.Errorf("%w; and Policy.RetryIf: %w", err, v.fault)
+		v := st.policy.Judge(n, err, &marks, st.start, r.eng.now(), rand.Float64())
+		if v.Fault != nil {
+			err = fmt.Errorf("%w; and Policy.RetryIf: %w", err, v.Fault)
 		}
-		if v.final {
-			err = st.fail(a, err, v.reason, took)
+		if v.Final {
+			err = st.fail(a, err, v.Reason, took)
 			unrecorded := notOfStep(err)
 			if unrecorded == nil {
 				st.measureStep(err)
@@ -140,7 +141,7 @@ func (st *step) attempts(ctx context.Context, b body) error {
 			st.report(ctx, end.settled(unrecorded, true))
 			return err
 		}
-		wait, err = st.failOnce(a, err, payload, v.pause, took)
+		wait, err = st.failOnce(a, err, payload, v.Pause, took)
 		st.report(ctx, end.settled(err, false))
 		if err != nil {
 			return err

@@ -98,23 +98,3 @@ func newFaults(own []ErrorKind, defs *payload.Types) (*faults.Registry, error) {
 	}
 	return faults.New(kinds, faults.Marks{Off: unmarked, Permanent: isPermanent}, defs)
 }
-
-// unmarked takes the mark Permanent or RetryAfter off an error.
-func unmarked(err error) (inner error, marked bool) {
-	switch e := err.(type) {
-	case *permanentError:
-		return e.err, true
-	case *retryAfterError:
-		return e.err, true
-	}
-	return err, false
-}
-
-func isPermanent(err error) bool {
-	var p *permanentError
-	return errors.As(err, &p)
-}
-
-// isMisuse reports whether err says that the code makes durable calls as it must
-// not: it would do so again in every further attempt.
-func isMisuse(err error) bool { return faults.Is(err, ErrNested, ErrConcurrent) }

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"strings"
-	"time"
 
 	"github.com/holdfast-dev/holdfast/internal/claims"
 	"github.com/holdfast-dev/holdfast/internal/commit"
@@ -88,39 +87,6 @@ var (
 // storeError says of an error of the store that is none of its declared ones
 // what it means: the store could not be reached.
 func storeError(err error) error { return commit.StoreError(err) }
-
-// Permanent marks err as one that no further attempt can mend: Retry stops at
-// once, and a run that fails with it is not offered for Resume. Permanent(nil)
-// is nil.
-func Permanent(err error) error {
-	if err == nil {
-		return nil
-	}
-	return &permanentError{err}
-}
-
-type permanentError struct{ err error }
-
-func (e *permanentError) Error() string { return e.err.Error() }
-func (e *permanentError) Unwrap() error { return e.err }
-
-// RetryAfter asks Retry to wait for d before the next attempt, whatever the
-// policy says; d below zero counts as zero. It does not grant more attempts.
-// RetryAfter(nil, d) is nil.
-func RetryAfter(err error, d time.Duration) error {
-	if err == nil {
-		return nil
-	}
-	return &retryAfterError{err, max(d, 0)}
-}
-
-type retryAfterError struct {
-	err   error
-	after time.Duration
-}
-
-func (e *retryAfterError) Error() string { return e.err.Error() }
-func (e *retryAfterError) Unwrap() error { return e.err }
 
 // StepError is the recorded failure of a step: what Step and Retry return, the
 // same live and on replay.

@@ -54,7 +54,7 @@ func Once[T any](ctx context.Context, name string, fn func(ctx context.Context) 
 		f(&opts)
 	}
 	if fn == nil {
-		return perform(ctx, name, &once, fn, nil, nil)
+		return perform(ctx, name, once, fn, nil, nil)
 	}
 	body := func(ctx context.Context) (T, error) {
 		a, _ := inBody(ctx)
@@ -80,5 +80,5 @@ func Once[T any](ctx context.Context, name string, fn func(ctx context.Context) 
 		}
 		return fn(ctx)
 	}
-	return perform(ctx, name, &once, body, nil, []StepOption{func(o *stepOptions) { o.long, o.once = true, true }})
+	return perform(ctx, name, once, body, nil, []StepOption{func(o *stepOptions) { o.long, o.once = true, true }})
 }

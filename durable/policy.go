@@ -1,13 +1,11 @@
 package durable
 
 import (
-	"fmt"
-	"math"
+	"errors"
 	"time"
 
 	"github.com/holdfast-dev/holdfast/internal/faults"
-	"github.com/holdfast-dev/holdfast/internal/guard"
-	"github.com/holdfast-dev/holdfast/store"
+	"github.com/holdfast-dev/holdfast/internal/retry"
 )
 
 // Policy says how Retry goes on after a failed attempt. The zero value makes up
@@ -42,97 +40,72 @@ type Policy struct {
 
 // The defaults of Policy.
 const (
-	DefaultMaxAttempts = 5
-	DefaultInitial     = 200 * time.Millisecond
-	DefaultMax         = time.Minute
-	defaultMultiplier  = 2
-	defaultJitter      = 0.2
+	DefaultMaxAttempts = retry.MaxAttempts
+	DefaultInitial     = retry.Initial
+	DefaultMax         = retry.Max
 )
 
-// once is the policy of Step: one attempt. It is complete, and never changed.
-var once = Policy{MaxAttempts: 1, Initial: DefaultInitial, Max: DefaultMax, Multiplier: defaultMultiplier, Jitter: defaultJitter}
+// once is the policy of Step: one attempt.
+var once = (*Policy)(&retry.Once)
 
-// withDefaults returns p with its defaults, p itself if it has them, or an error about
-// a field that cannot be used. p is not changed.
-func (p *Policy) withDefaults() (*Policy, error) {
-	if p == &once {
-		return p, nil
+// Permanent marks err as one that no further attempt can mend: Retry stops at
+// once, and a run that fails with it is not offered for Resume. Permanent(nil)
+// is nil.
+func Permanent(err error) error {
+	if err == nil {
+		return nil
 	}
-	p = new(*p)
-	switch {
-	case p.Initial < 0 || p.Max < 0 || p.Timeout < 0 || p.Deadline < 0:
-		return p, fmt.Errorf("durable: Policy: a duration is negative: %w", ErrInvalid)
-	case p.Multiplier != 0 && (p.Multiplier < 1 || math.IsInf(p.Multiplier, 0) || math.IsNaN(p.Multiplier)):
-		return p, fmt.Errorf("durable: Policy.Multiplier is %v; it must be at least 1: %w", p.Multiplier, ErrInvalid)
-	case p.Jitter > 1 || math.IsNaN(p.Jitter):
-		return p, fmt.Errorf("durable: Policy.Jitter is %v; it is a fraction, at most 1: %w", p.Jitter, ErrInvalid)
-	}
-	if p.MaxAttempts == 0 {
-		p.MaxAttempts = DefaultMaxAttempts
-	}
-	if p.Initial == 0 {
-		p.Initial = DefaultInitial
-	}
-	if p.Max == 0 {
-		p.Max = DefaultMax
-	}
-	if p.Multiplier == 0 {
-		p.Multiplier = defaultMultiplier
-	}
-	if p.Jitter == 0 {
-		p.Jitter = defaultJitter
-	}
-	return p, nil
+	return &permanentError{err}
 }
 
-// pause returns how long to wait after failed attempt n (from 1), given a
-// random number in [0, 1): exponential backoff, bounded, less the jitter.
-//
-// For example Initial 1s, Multiplier 2, Max 5s, no jitter: 1s, 2s, 4s, 5s, 5s.
-func (p Policy) pause(n int, random float64) time.Duration {
-	d := float64(p.Initial) * math.Pow(p.Multiplier, float64(n-1))
-	d = min(d, float64(p.Max))
-	if p.Jitter > 0 {
-		d -= d * p.Jitter * random
+type permanentError struct{ err error }
+
+func (e *permanentError) Error() string { return e.err.Error() }
+func (e *permanentError) Unwrap() error { return e.err }
+
+// RetryAfter asks Retry to wait for d before the next attempt, whatever the
+// policy says; d below zero counts as zero. It does not grant more attempts.
+// RetryAfter(nil, d) is nil.
+func RetryAfter(err error, d time.Duration) error {
+	if err == nil {
+		return nil
 	}
-	return time.Duration(d)
+	return &retryAfterError{err, max(d, 0)}
 }
 
-// verdict is what becomes of a step after a failed attempt.
-type verdict struct {
-	final  bool
-	pause  time.Duration
-	reason string // why it is final, when the error alone does not say
-	fault  error  // of RetryIf, which could not be asked
+type retryAfterError struct {
+	err   error
+	after time.Duration
 }
 
-// judge decides about failed attempt n, whose error was err, at time now, of a
-// step whose first attempt began at start.
-func (p Policy) judge(n int, err error, start, now store.Time, random float64) verdict {
-	if _, permanent := faults.Find[*permanentError](err); permanent {
-		return verdict{final: true}
-	}
-	if isMisuse(err) {
-		return verdict{final: true, reason: "the code is to be mended: no further attempt can help"}
-	}
-	if p.RetryIf != nil {
-		again := false
-		if fault := guard.Call(func() { again = p.RetryIf(err) }); fault != nil {
-			return verdict{final: true, fault: fault}
+func (e *retryAfterError) Error() string { return e.err.Error() }
+func (e *retryAfterError) Unwrap() error { return e.err }
+
+// marks are what an error may ask of Retry, in its own words or by what it is.
+var marks = retry.Marks{
+	Permanent: func(err error) bool { _, found := faults.Find[*permanentError](err); return found },
+	Misuse:    func(err error) bool { return faults.Is(err, ErrNested, ErrConcurrent) },
+	After: func(err error) (time.Duration, bool) {
+		ra, found := faults.Find[*retryAfterError](err)
+		if !found {
+			return 0, false
 		}
-		if !again {
-			return verdict{final: true}
-		}
+		return ra.after, true
+	},
+}
+
+// unmarked takes the mark Permanent or RetryAfter off an error.
+func unmarked(err error) (inner error, marked bool) {
+	switch e := err.(type) {
+	case *permanentError:
+		return e.err, true
+	case *retryAfterError:
+		return e.err, true
 	}
-	if p.MaxAttempts > 0 && n >= p.MaxAttempts {
-		return verdict{final: true}
-	}
-	v := verdict{pause: p.pause(n, random)}
-	if ra, ok := faults.Find[*retryAfterError](err); ok {
-		v.pause = ra.after
-	}
-	if p.Deadline > 0 && now.Add(v.pause) >= start.Add(p.Deadline) {
-		return verdict{final: true, reason: fmt.Sprintf("no time for another attempt within the deadline of %s", p.Deadline)}
-	}
-	return v
+	return err, false
+}
+
+func isPermanent(err error) bool {
+	var p *permanentError
+	return errors.As(err, &p)
 }

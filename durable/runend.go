@@ -219,7 +219,7 @@ func (r *run) fail(err error) outcome {
 	if _, panicked := faults.Find[*PanicError](err); panicked {
 		code = CodePanic
 	}
-	_, permanent := faults.Find[*permanentError](err)
+	permanent := marks.Permanent(err)
 	recoverable := !permanent && !r.undoing.any() // a run that was undone cannot go on from where it was
 	if s, ok := faults.Find[*StepError](err); ok && s.Permanent {
 		recoverable = false

@@ -8,6 +8,7 @@ import (
 
 	"github.com/holdfast-dev/holdfast/internal/history"
 	"github.com/holdfast-dev/holdfast/internal/payload"
+	"github.com/holdfast-dev/holdfast/internal/retry"
 	"github.com/holdfast-dev/holdfast/store"
 )
 
@@ -24,7 +25,7 @@ import (
 // fn must not make durable calls with its own context, and must not carry state
 // past the step in captured variables: on replay fn does not run.
 func Step[T any](ctx context.Context, name string, fn func(ctx context.Context) (T, error), o ...StepOption) (T, error) {
-	return perform(ctx, name, &once, fn, nil, o)
+	return perform(ctx, name, once, fn, nil, o)
 }
 
 // Do is Step for a function without a result.
@@ -33,7 +34,7 @@ func Do(ctx context.Context, name string, fn func(ctx context.Context) error, o 
 	if fn != nil {
 		body = func(ctx context.Context) (struct{}, error) { return struct{}{}, fn(ctx) }
 	}
-	_, err := perform(ctx, name, &once, body, nil, o)
+	_, err := perform(ctx, name, once, body, nil, o)
 	return err
 }
 
@@ -106,7 +107,7 @@ func perform[T any](ctx context.Context, name string, p *Policy, fn func(context
 		return zero, err
 	}
 	st := &stepOf[T]{fn: fn, check: check}
-	if st.policy, err = p.withDefaults(); err != nil {
+	if st.policy, err = (*retry.Policy)(p).WithDefaults(); err != nil {
 		return zero, fmt.Errorf("step %q: %w", name, err)
 	}
 	if len(o) > 0 {

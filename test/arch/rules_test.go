@@ -118,6 +118,7 @@ var rules = []rule{
 	{path: "internal/commit", ours: []string{"store", "internal/history", "internal/payload", "internal/storeclock"}},
 	{path: "internal/heart", ours: []string{"store", "internal/host", "internal/storeclock"}},
 	{path: "internal/history", ours: []string{"store", "internal/envelope"}},
+	{path: "internal/retry", ours: []string{"store", "internal/guard"}},
 	{path: "internal/sqlstore", ours: []string{"store"}, modules: []string{sqlx}},
 	{path: "internal/termview", ours: []string{"durable", "operate", "store", "internal/visible"}, modules: []string{term, uniseg}},
 	{path: "internal/runlog", ours: []string{"store", "internal/faults", "internal/guard", "internal/outline", "internal/telemetry"}, modules: []string{otel + "/trace"}},
