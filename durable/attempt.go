@@ -38,8 +38,8 @@ type step struct {
 	cutOff bool
 
 	saved map[string][]byte // progress saved in this execution, by name
-	spans *stepSpans
-	first attempt // memory for the one attempt that nearly every step needs
+	spans *telemetry.Step   // nil: none were begun
+	first attempt           // memory for the one attempt that nearly every step needs
 }
 
 // attempt is one run of a step's body; it is the context the body gets.
@@ -110,11 +110,11 @@ func (st *step) attempts(ctx context.Context, b body) error {
 		if err == nil {
 			return st.endWell(ctx, a, payload, took)
 		}
-		end := attemptEnd{number: n, at: st.ended, took: took, outcome: telemetry.OutcomeFailed, err: err}
+		end := telemetry.AttemptEnd{Number: n, At: st.ended, Took: took, Outcome: telemetry.OutcomeFailed, Err: err}
 		if stopped := st.externalStop(); stopped != nil {
 			// Stopped from outside: however the body reacted, it is not a failure of
 			// the step.
-			end.outcome = telemetry.OutcomeStopped
+			end.Outcome = telemetry.OutcomeStopped
 			st.report(ctx, end)
 			return stopped
 		}
@@ -122,7 +122,7 @@ func (st *step) attempts(ctx context.Context, b body) error {
 			// The body was told to stop because of the lease: its error is not a
 			// failure of the step either. If the run turns out still to be ours, the
 			// attempt is made again.
-			end.outcome = telemetry.OutcomeStopped
+			end.Outcome = telemetry.OutcomeStopped
 			st.report(ctx, end)
 			st.cutOff, wait = true, 0
 			n--
@@ -138,11 +138,11 @@ func (st *step) attempts(ctx context.Context, b body) error {
 			if unrecorded == nil {
 				st.measureStep(err)
 			}
-			st.report(ctx, end.settled(unrecorded, true))
+			st.report(ctx, end.Settled(unrecorded, true))
 			return err
 		}
 		wait, err = st.failOnce(a, err, payload, v.Pause, took)
-		st.report(ctx, end.settled(err, false))
+		st.report(ctx, end.Settled(err, false))
 		if err != nil {
 			return err
 		}
@@ -196,7 +196,7 @@ func (st *step) endWell(ctx context.Context, a *attempt, payload []byte, took ti
 		st.measureStep(nil)
 	}
 	if st.traced(ctx) {
-		st.report(ctx, attemptEnd{number: a.number, at: at, took: took, outcome: telemetry.OutcomeOK}.settled(err, true))
+		st.report(ctx, telemetry.AttemptEnd{Number: a.number, At: at, Took: took, Outcome: telemetry.OutcomeOK}.Settled(err, true))
 	}
 	return err
 }
@@ -275,7 +275,7 @@ func (st *step) run(ctx context.Context, n int, b body) (a *attempt, payload []b
 	if a.step != nil {
 		a = new(attempt) // goroutines of the body may still hold the previous one
 	}
-	ctx = st.traceAttempt(ctx, n)
+	ctx = st.trace(ctx).Attempt(ctx, n)
 	a.Context, a.step, a.number, a.term = ctx, st, n, st.call.scope.run.eng.heart.Lease.Term()
 	a.failures = st.failures
 	if limit, cause := st.limit(); limit > 0 {
@@ -298,10 +298,10 @@ func (st *step) run(ctx context.Context, n int, b body) (a *attempt, payload []b
 		}
 		// The goroutine is ending (runtime.Goexit): nothing can be returned to
 		// the workflow, so the failure is recorded here.
-		end := attemptEnd{number: n, at: time.Now(), outcome: telemetry.OutcomeStopped, err: ErrGoexit}
+		end := telemetry.AttemptEnd{Number: n, At: time.Now(), Outcome: telemetry.OutcomeStopped, Err: ErrGoexit}
 		if r.dead.Load() == nil {
-			end.outcome = telemetry.OutcomeFailed
-			end = end.settled(notOfStep(st.fail(a, ErrGoexit, "", 0)), true)
+			end.Outcome = telemetry.OutcomeFailed
+			end = end.Settled(notOfStep(st.fail(a, ErrGoexit, "", 0)), true)
 			r.bodies.exited.Store(&st.call.key)
 		}
 		st.report(ctx, end)

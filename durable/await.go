@@ -334,17 +334,17 @@ func (a *awaiting) answered(c *call) error {
 // if any.
 func (a *awaiting) trace(c *call, began store.Time, outcome string, m *store.Message) {
 	s := c.scope
-	if s.run.spans.segment == nil {
+	if s.trace == nil {
 		return
 	}
 	kind := string(a.kind)
 	if a.prompt != "" {
 		kind = "approval"
 	}
-	w := waited{name: "wait " + a.name, began: began, outcome: outcome, attrs: []attribute.KeyValue{telemetry.AttrWait.String(kind)}}
+	w := telemetry.Wait{Name: "wait " + a.name, Began: began, Outcome: outcome, Attrs: []attribute.KeyValue{telemetry.AttrWait.String(kind)}}
 	if m != nil {
 		d, _ := history.DataOfMessage(m) // without its sender the wait has no link
-		w.link = telemetry.Link(telemetry.Parse(d.Trace), telemetry.LinkSender)
+		w.Link = telemetry.Link(telemetry.Parse(d.Trace), telemetry.LinkSender)
 	}
-	s.traceWait(c.key, w)
+	s.trace.Waited(s.run.ctx, c.key, w)
 }

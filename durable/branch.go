@@ -108,7 +108,7 @@ func Go[T any](ctx context.Context, name string, fn func(ctx context.Context) (T
 	s.begun = append(s.begun, f.branch)
 	s.forked.Add(1)
 	inner := s.child(c.key, false, c.ordinal)
-	ctx = inner.holdBack(inner.traceAs(ctx, "branch", name, nil))
+	ctx = inner.holdBack(inner.trace.Begin(ctx, "branch", name, inner.path, nil, inner.replay.Empty()))
 	goroutine.ForBranch(func() {
 		defer s.forked.Add(-1)
 		defer r.eng.roster.runners.Done()
@@ -135,6 +135,7 @@ func Go[T any](ctx context.Context, name string, fn func(ctx context.Context) (T
 func (s *scope) child(key string, ended bool, place ...int32) *scope {
 	inner := newScope(s.run, key)
 	inner.up, inner.lastAt, inner.undo = s, s.lastAt, s.undo
+	inner.trace = s.trace.Child()
 	inner.place = append(s.place[:len(s.place):len(s.place)], place...)
 	if inner.ended = ended; ended || !inner.replay.Empty() {
 		s.run.goroutines.replaying.Add(1)
@@ -210,7 +211,7 @@ func (f *branch) branchBody(c *call, inner *scope, body func() ([]byte, error)) 
 			payload, err = nil, guard.Panicked(v)
 		}
 		f.err = f.record(c, inner, payload, err)
-		inner.endSpan(f.err, f.at != 0)
+		inner.trace.End(f.err, f.at != 0)
 		inner.leave()
 		r.goroutines.leave(f)
 	}()

@@ -173,7 +173,7 @@ func (fam *families) holderOf(id string) *store.Run {
 func (ch *child) bearAs(def *definition, input []byte, o *startOptions) error {
 	s := ch.call.scope
 	e := s.run.eng
-	r, events := e.birth(s.traceContext(), def, ch.id, input, o)
+	r, events := e.birth(s.trace.Settled(s.run.ctx), def, ch.id, input, o)
 	change := r.log.Conceive(&r.row, events)
 	r.bornAt = events[0].At
 	change.Hold = o.exclusive
@@ -196,9 +196,9 @@ func (ch *child) bearAs(def *definition, input []byte, o *startOptions) error {
 	ev := store.Event{Type: store.ChildStarted, Data: history.Encode(&history.ChildBegun{Child: ch.id, Abandon: ch.abandon, Chosen: !ch.derived, Evaded: ch.evaded})}
 	var err error
 	if ch.began, err = s.recordWith(&ch.call, ev, w); err == nil {
-		r.spans.start.End() // before the spans below it
+		r.spans.Start.End() // before the spans below it
 	}
-	r.spans.start = nil
+	r.spans.Start = nil
 	if here && err == nil && !unique && !e.families.isOurs(r) {
 		err = errElsewhere
 	}

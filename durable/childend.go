@@ -386,16 +386,16 @@ func (wt *runWaits) childHeard(ch *child, ev store.Event) {
 
 // trace makes the span of a child run whose outcome has come, below s.
 func (ch *child) trace(s *scope, told *history.ChildData) {
-	if s.run.spans.segment == nil {
+	if s.trace == nil {
 		return
 	}
-	w := waited{
-		name: "child " + told.Workflow, began: ch.began, outcome: telemetry.OutcomeOK,
-		attrs: []attribute.KeyValue{telemetry.AttrWait.String("child"), telemetry.AttrChild.String(ch.id), telemetry.AttrStatus.String(string(told.Status))},
-		link:  telemetry.Link(telemetry.Parse(told.Trace), telemetry.LinkChild),
+	w := telemetry.Wait{
+		Name: "child " + told.Workflow, Began: ch.began, Outcome: telemetry.OutcomeOK,
+		Attrs: []attribute.KeyValue{telemetry.AttrWait.String("child"), telemetry.AttrChild.String(ch.id), telemetry.AttrStatus.String(string(told.Status))},
+		Link:  telemetry.Link(telemetry.Parse(told.Trace), telemetry.LinkChild),
 	}
 	if told.Status != store.Completed {
-		w.outcome, w.err = telemetry.OutcomeFailed, s.run.eng.program.errors.Restore(told.Error)
+		w.Outcome, w.Err = telemetry.OutcomeFailed, s.run.eng.program.errors.Restore(told.Error)
 	}
-	s.traceWait(ch.call.key, w)
+	s.trace.Waited(s.run.ctx, ch.call.key, w)
 }

@@ -116,7 +116,7 @@ func (cd *claimedAs) onProbation() bool {
 func (cr claimedRuns) Begin(row store.Run, s *telemetry.Segment, v *history.View) claims.Execution {
 	e := cr.eng
 	r := newRun(e, row, e.program.defs.codeOf(&row))
-	r.spans.enter(s)
+	r.ctx = r.spans.Enter(r.ctx, s, row.Trace)
 	if v != nil && len(v.Events) > 0 {
 		r.source.prefetched = &prefetch{branch: v.Row.Branch, events: v.Events}
 	}

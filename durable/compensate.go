@@ -198,6 +198,7 @@ func (un *undoing) compensate(err *error, late bool) error {
 	})
 	defer stop()
 	s := newScope(r, history.UndoScope)
+	s.trace = r.spans.Root()
 	s.undo, s.lastAt = true, r.log.Time()
 	s.left.Store(true) // no stop ends its context
 	if s.replay.Empty() {

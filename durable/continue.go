@@ -175,7 +175,7 @@ func (rn *renewing) renew(n *renewal) outcome {
 		At:     1,
 		Branch: store.Branch{N: number, Parent: number, Generation: generation, Reason: "continued", CreatedAt: r.eng.now()},
 		Data: history.Beginning{
-			Seed: hex.EncodeToString(seed[:]), MaxPayload: r.eng.options.MaxPayload, Declared: r.def.steps, Executor: r.eng.id, Segment: r.spans.trace(),
+			Seed: hex.EncodeToString(seed[:]), MaxPayload: r.eng.options.MaxPayload, Declared: r.def.steps, Executor: r.eng.id, Segment: r.spans.Trace(),
 			Generation: generation, Inbox: seen, Pending: pending,
 			Headers: r.origin.headers, Deadline: r.origin.deadline, Exclusive: r.origin.exclusive, Attributes: r.decided.attributes, Environment: r.eng.program.recorded,
 			Run: history.IdentityOf(&r.row),
@@ -213,7 +213,7 @@ func (rn *renewing) renew(n *renewal) outcome {
 	row.Status, row.Code, row.Reason, row.WakeAt = store.Running, "", "", 0
 	row.Last = &w.Events[1]
 	next := newRun(r.eng, row, r.def)
-	next.spans.enter(r.spans.segment)
+	next.ctx = next.spans.Enter(next.ctx, r.spans.Segment, row.Trace)
 	next.source.from = &store.Cursor{After: row.Last.Seq - 1, AfterMessage: history.FloorOf(seen, pending)}
 	return outcome{err: ErrContinued, next: next}
 }

@@ -71,9 +71,9 @@ func (r *run) logEnd(level slog.Level, msg string, status store.Status, more ...
 
 // parkedAttr is what a line says of why the run was parked: the engine's own findings in
 // full, but not what they say of the user's values.
-func (r *run) parkedAttr(code string, err error) slog.Attr {
+func parkedAttr(log *runlog.Log, code string, err error) slog.Attr {
 	if code == CodeUndecodable || code == CodeUnrecoverable {
-		return r.eng.log.ErrorAttr(err)
+		return log.ErrorAttr(err)
 	}
 	return slog.Any("error", err)
 }

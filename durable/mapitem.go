@@ -108,7 +108,7 @@ func (m *mapping[I, O]) do(it item[I], st *branchGoroutine) {
 		}
 		failure := m.record(key, inner, it, env, err)
 		_, failed := failure.(*ItemError)
-		inner.endSpan(failure, failure == nil || failed)
+		inner.trace.End(failure, failure == nil || failed)
 		inner.leave()
 		m.mu.Lock()
 		defer m.mu.Unlock()
@@ -137,7 +137,7 @@ func (m *mapping[I, O]) do(it item[I], st *branchGoroutine) {
 		return
 	}
 	// The span of each item has the name of the Map, because tracing backends group by name.
-	ctx = inner.holdBack(inner.traceAs(ctx, "item", m.call.name, m.span))
+	ctx = inner.holdBack(inner.trace.Begin(ctx, "item", m.call.name, inner.path, m.span, inner.replay.Empty()))
 	var value O
 	if value, err = m.fn(&scopeContext{Context: ctx, scope: inner}, it.value); err != nil {
 		return

@@ -7,11 +7,12 @@ import (
 	"runtime"
 	"slices"
 	"sync"
-	"time"
 
 	"github.com/holdfast-dev/holdfast/internal/goroutine"
 	"github.com/holdfast-dev/holdfast/internal/guard"
 	"github.com/holdfast-dev/holdfast/internal/history"
+	"github.com/holdfast-dev/holdfast/internal/telemetry"
+	"github.com/holdfast-dev/holdfast/store"
 )
 
 // mapping is one Map in progress.
@@ -28,9 +29,8 @@ type mapping[I, O any] struct {
 	scope *scope
 	call  call
 	ctx   context.Context
-	most  int       // one more than the highest item of which something is recorded
-	began time.Time // when its span began
-	span  *mapSpan  // nil: nothing is traced, or the Map is over
+	most  int            // one more than the highest item of which something is recorded
+	span  *telemetry.Map // nil: nobody traces, or the Map is over
 
 	mu     sync.Mutex
 	turn   *sync.Cond // signals that an item in progress is over
@@ -61,9 +61,11 @@ func (m *mapping[I, O]) perform(ctx context.Context, name string, in iter.Seq[I]
 	r := s.run
 	if m.call.rec != nil {
 		s.lastAt = max(s.lastAt, m.call.rec.OpenedAt)
-		m.traceAgain()
+		if !m.call.done() {
+			m.span = s.trace.MapAgain(ctx, m.call.name, m.call.key, r.past.Spans[m.call.key])
+		}
 	} else {
-		m.traceBegin()
+		m.stashBegin()
 	}
 	if r.past != nil {
 		m.most = r.past.MostItems(m.call.key)
@@ -99,8 +101,26 @@ func (m *mapping[I, O]) perform(ctx context.Context, name string, in iter.Seq[I]
 	// The end of the Map is recorded with the next write: its items are durable
 	// already.
 	err = m.failure()
-	m.traceEnd(total, err)
+	m.stashEnd(total, err)
 	return err
+}
+
+// stashBegin begins the span of the Map and records, with what comes next, that the Map begins.
+func (m *mapping[I, O]) stashBegin() {
+	m.span = m.scope.trace.Map(m.ctx, m.call.name, m.call.key)
+	span, early := m.span.Begun()
+	ev := store.Event{Type: store.StepStarted, Data: history.Encode(&history.Begun{Kind: history.CallMap, Span: span})}
+	m.scope.stashAfter(&m.call, ev, early)
+}
+
+// stashEnd records, with what comes next, that the Map is over and traces how it ended.
+func (m *mapping[I, O]) stashEnd(items int, err error) {
+	opened := store.Time(0)
+	if m.call.rec != nil {
+		opened = m.call.rec.OpenedAt
+	}
+	ev := store.Event{Type: store.StepCompleted, Data: history.Encode(&history.StepEnd{Kind: history.CallMap, Items: items})}
+	m.scope.stashAfter(&m.call, ev, m.span.Ended(opened, items, len(m.failed), m.undone, err))
 }
 
 // failure returns the error of a Map that is over: nil, or a *MapError.

@@ -200,7 +200,7 @@ func (cd *claimedAs) recordRunning() error {
 // the run may be unloaded meanwhile.
 func (s *scope) waitFor(p *parking, ready <-chan struct{}) (late bool, err error) {
 	r := s.run
-	s.settle()
+	s.trace.Settle()
 	var timer, asked = (<-chan time.Time)(nil), (<-chan struct{})(nil)
 	var t *time.Timer
 	if p.until != 0 {

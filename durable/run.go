@@ -8,8 +8,6 @@ import (
 	"sync/atomic"
 	"time"
 
-	"go.opentelemetry.io/otel/trace"
-
 	"github.com/holdfast-dev/holdfast/internal/commit"
 	"github.com/holdfast-dev/holdfast/internal/goroutine"
 	"github.com/holdfast-dev/holdfast/internal/guard"
@@ -41,7 +39,7 @@ type run struct {
 	gone       chan struct{} // closed when dead is set: waits end
 	stop       stopping      // from outside
 	claimed    claimedAs
-	spans      runSpans
+	spans      telemetry.Run
 	bodies     bodies
 	goroutines runGoroutines
 	matching   matching.Run // calls are matched with the history
@@ -94,13 +92,6 @@ type origin struct {
 	trace      telemetry.Start // of the span of its start
 }
 
-// runSpans are the spans of a run in this process.
-type runSpans struct {
-	run     *run
-	start   trace.Span         // of its start, if that was here
-	segment *telemetry.Segment // nil: nothing is traced; set before the run is launched or loaded
-}
-
 // decisions are what writes of a run decide when they get their place in the log. They
 // are guarded by the log's mutex.
 type decisions struct {
@@ -124,7 +115,8 @@ func newRun(e *Engine, row store.Run, def *definition) *run {
 	r.goroutines = runGoroutines{run: r, branchOver: make(chan struct{}, 1)}
 	r.inbox = inbox{run: r, reading: make(chan struct{}, 1)}
 	r.decided = decisions{run: r, attributes: row.Attributes}
-	r.source.run, r.claimed.run, r.spans.run = r, r, r
+	r.source.run, r.claimed.run = r, r
+	r.spans = e.tracing.NewRun(row.ID, row.Workflow)
 	r.offspring.run, r.undoing.run, r.renewing.run = r, r, r
 	r.ctx, r.cancel = context.WithCancelCause(e.life.runs)
 	return r
@@ -189,11 +181,11 @@ func (r *run) launch() { goroutine.ForRun(r.execute) }
 // deferred calls, so that it also happens when the user's code panics or ends the
 // goroutine with runtime.Goexit.
 func (r *run) execute() {
-	if r.spans.start != nil {
-		r.spans.start.End() // before the spans below it
+	if r.spans.Start != nil {
+		r.spans.Start.End() // before the spans below it
 	}
 	defer func() {
-		r.spans.end()
+		r.endSpans()
 		if status := r.outcome.status; status != "" {
 			r.eng.metrics.RunEnded(r.ctx, &r.row, status, r.log.Time()) // a branch that has lost a race may still be writing
 		}
@@ -242,7 +234,7 @@ func (r *run) execute() {
 			return
 		}
 	}
-	r.spans.endSegment()
+	r.spans.EndSegment(&r.row, r.past)
 	close(r.loaded)
 	defer r.stop.watchDeadline()()
 	if dead := r.deathOf(); dead != nil {
@@ -271,6 +263,7 @@ func (r *run) call() (output []byte, err error) {
 	r.matching.Past, r.matching.Steps, r.matching.Version = r.past, r.def.steps, r.def.version
 	r.matching.ByName = r.past != nil && (r.def.byName || r.past.Forced)
 	root := newScope(r, "")
+	root.trace = r.spans.Root()
 	root.lastAt = r.bornAt
 	if r.past != nil {
 		root.lastAt = r.past.Created.At
@@ -299,6 +292,14 @@ func (r *run) call() (output []byte, err error) {
 		}
 	}
 	return output, err
+}
+
+// endSpans ends what r has begun to trace.
+func (r *run) endSpans() {
+	if r.spans.Segment != nil {
+		steps, active := r.log.Totals()
+		r.spans.End(r.ctx, &r.row, r.past, &r.origin.trace, telemetry.Ended{Status: r.outcome.status, Err: r.outcome.err, Steps: steps, Active: active})
+	}
 }
 
 // misused returns err, the refusal of a call that only a change of the code can mend. It

@@ -101,7 +101,7 @@ func (r *run) endDead(d *death) outcome {
 	case d.kind == deathShutdown:
 		r.logLine(slog.LevelInfo, "durable: run interrupted")
 	default:
-		r.logEnd(slog.LevelWarn, "durable: run parked", interrupted, slog.String("code", code), r.parkedAttr(code, d.err))
+		r.logEnd(slog.LevelWarn, "durable: run parked", interrupted, slog.String("code", code), parkedAttr(&r.eng.log, code, d.err))
 	}
 	return outcome{err: &InterruptedError{RunID: r.id, Workflow: r.def.name, Code: code, Reason: reason, Err: cause}}
 }
@@ -140,7 +140,7 @@ func (r *run) tellParent(status store.Status, reason string, recoverable bool, r
 	if r.row.Parent == "" {
 		return nil
 	}
-	return r.eng.families.tellParentOf(&r.row, history.ChildData{Status: status, Workflow: r.def.name, Reason: reason, Recoverable: recoverable, Error: rec, Trace: r.spans.trace()}, output)
+	return r.eng.families.tellParentOf(&r.row, history.ChildData{Status: status, Workflow: r.def.name, Reason: reason, Recoverable: recoverable, Error: rec, Trace: r.spans.Trace()}, output)
 }
 
 // completedData returns what workflow_completed says beside the output: if calls are

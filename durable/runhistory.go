@@ -61,7 +61,9 @@ func (r *run) readHistory() error {
 	if err := checkMail(r.id, r.past, h.Inbox); err != nil {
 		return err
 	}
-	r.spans.reenter()
+	if !r.claimed.counts { // a claim has entered a segment, or nobody traces
+		r.ctx = r.spans.Reenter(r.ctx, &r.row, r.past)
+	}
 	for i := range h.Branches {
 		r.decided.lastBranch = max(r.decided.lastBranch, h.Branches[i].N)
 	}
@@ -108,7 +110,7 @@ func (r *run) adopt(created *store.Event) error {
 		r.origin.forkSeeds = d.Fork.Seeds
 	}
 	r.origin.headers, r.origin.exclusive, r.origin.trace = d.Headers, d.Exclusive, telemetry.StartOf(&d)
-	r.spans.carry(d.Baggage)
+	r.ctx = telemetry.WithBaggage(r.ctx, d.Baggage)
 	if last := r.row.Last; last != nil && last.Type == store.RunResumed {
 		// The run is not stopped for that: the program is to judge it.
 		if list := environmentOf(&d).Differences(r.eng.program.environment); len(list) > 0 {

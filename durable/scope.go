@@ -11,6 +11,7 @@ import (
 	"github.com/holdfast-dev/holdfast/internal/goroutine"
 	"github.com/holdfast-dev/holdfast/internal/history"
 	"github.com/holdfast-dev/holdfast/internal/misuse"
+	"github.com/holdfast-dev/holdfast/internal/telemetry"
 	"github.com/holdfast-dev/holdfast/store"
 )
 
@@ -21,8 +22,9 @@ import (
 type scope struct {
 	run  *run
 	path string
-	up   *scope     // the one around it; nil: none
-	span *scopeSpan // of a branch or an item that is traced
+	up   *scope // the one around it; nil: none
+	// trace is its place among the spans; nil: nobody traces.
+	trace *telemetry.Scope
 	// place is where the scope is in the run: the ordinals of the calls around it, and an
 	// item's number after the ordinal of its Map.
 	place []int32
@@ -302,19 +304,16 @@ func addMember(ev *store.Event, begin string, value any) {
 }
 
 // stash keeps an event of call c for the run's next write.
-func (s *scope) stash(c *call, ev store.Event) {
-	ev.Key, ev.Ordinal = c.key, c.ordinal
-	s.preface.tag(&ev)
-	c.placed = false
-	s.lastAt, _ = s.run.stash(ev)
-}
+func (s *scope) stash(c *call, ev store.Event) { s.stashAfter(c, ev, nil) }
 
-// stashTraced is stash for an event before which a span must be exported.
-func (s *scope) stashTraced(c *call, ev store.Event, span *commit.Early) {
+// stashAfter is stash for an event before which a span must be exported; nil: none.
+func (s *scope) stashAfter(c *call, ev store.Event, span *commit.Early) {
 	ev.Key, ev.Ordinal = c.key, c.ordinal
 	s.preface.tag(&ev)
 	c.placed = false
-	s.run.log.Before(span)
+	if span != nil {
+		s.run.log.Before(span)
+	}
 	s.lastAt, _ = s.run.stash(ev)
 }
 

@@ -232,11 +232,11 @@ func (e *Engine) birth(ctx context.Context, def *definition, id string, input []
 		events = append(events, store.Event{Type: store.WorkflowStarted, Data: history.Encode(started)})
 	}
 	r := newRun(e, row, here)
-	r.spans.enter(s)
-	r.spans.start = span
+	r.ctx = r.spans.Enter(r.ctx, s, row.Trace)
+	r.spans.Start = span
 	r.log.Create(&row)
 	r.origin.headers, r.origin.exclusive, r.origin.trace = o.headers, o.exclusive, ofStart
-	r.spans.carry(telemetry.Baggage(ctx))
+	r.ctx = telemetry.WithBaggage(r.ctx, telemetry.Baggage(ctx))
 	r.origin.input, r.origin.seed, r.origin.maxPayload = input, seed, e.sealer.Limit()
 	r.inbox.deliver(e.mailroom.firstMail(id, o.mail))
 	if r.origin.input == nil {
@@ -316,7 +316,7 @@ func (e *Engine) create(ctx context.Context, def *definition, id string, input [
 		return nil, "", err
 	}
 	if r.def == nil {
-		r.spans.start.End()
+		r.spans.Start.End()
 		r.cancel(nil)
 	}
 	r.reportStart()

@@ -4,11 +4,14 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"reflect"
+	"time"
 
 	"github.com/holdfast-dev/holdfast/internal/history"
 	"github.com/holdfast-dev/holdfast/internal/payload"
 	"github.com/holdfast-dev/holdfast/internal/retry"
+	"github.com/holdfast-dev/holdfast/internal/telemetry"
 	"github.com/holdfast-dev/holdfast/store"
 )
 
@@ -200,4 +203,66 @@ func replayed[T any](st *step, rec *history.Call) (T, error) {
 		return zero, r.undecodable(rec.Key, recorded, reflect.TypeFor[T](), err)
 	}
 	return value, nil
+}
+
+// trace returns the spans of the step, and begins them if that is not done; nil: nobody traces.
+func (st *step) trace(ctx context.Context) *telemetry.Step {
+	if st.spans == nil {
+		s := st.call.scope
+		st.spans = s.trace.Step(ctx, st.call.name, st.call.key, s.undo)
+	}
+	return st.spans
+}
+
+// traced reports whether an attempt that went well is reported anywhere.
+func (st *step) traced(ctx context.Context) bool {
+	s := st.call.scope
+	return s.trace != nil || s.run.eng.log.Enabled(ctx, slog.LevelDebug)
+}
+
+// report says how an attempt ended, in spans and in the log, once its outcome is recorded: if the
+// process is killed before that, the attempt does not count.
+func (st *step) report(ctx context.Context, end telemetry.AttemptEnd) {
+	r := st.call.scope.run
+	if t := st.trace(ctx); t != nil {
+		var before []telemetry.Failure
+		if end.Last() {
+			for i := range st.failures {
+				f := &st.failures[i]
+				before = append(before, telemetry.Failure{Attempt: f.Attempt, At: store.TimeOf(f.At), Err: f.Err})
+			}
+		}
+		t.End(end, st.start, before)
+	}
+	r.eng.log.AttemptEnded(ctx, st.measuredIn(), &r.row, st.call.key, end, st.policy.MaxAttempts != 1)
+}
+
+// measureStep records how long the step took to come to an outcome, which is recorded.
+func (st *step) measureStep(err error) {
+	r := st.call.scope.run
+	r.eng.metrics.StepEnded(st.measuredIn(), r.row.Workflow, st.start, err)
+}
+
+// measuredIn returns a context with the span of the attempt that was made last,
+// or of the run.
+func (st *step) measuredIn() context.Context { return st.spans.Context(st.call.scope.run.ctx) }
+
+// giveUp records that the step failed without a further attempt.
+func (st *step) giveUp(ctx context.Context, n int, err error, reason string) error {
+	failed := st.fail(&attempt{step: st, number: n}, err, reason, 0)
+	end := telemetry.AttemptEnd{Number: n, At: time.Now(), Outcome: telemetry.OutcomeFailed, Err: err}
+	unrecorded := notOfStep(failed)
+	if unrecorded == nil && st.start != 0 {
+		st.measureStep(failed)
+	}
+	st.report(ctx, end.Settled(unrecorded, true))
+	return failed
+}
+
+// notOfStep returns what step.fail returned unless that is the recorded failure.
+func notOfStep(err error) error {
+	if _, ok := err.(*StepError); ok {
+		return nil
+	}
+	return err
 }

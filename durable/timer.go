@@ -99,7 +99,7 @@ func sleepIn(ctx context.Context, s *scope, least time.Duration, until func() st
 		return err
 	}
 	r.eng.metrics.SleepEnded(r.ctx, r.row.Workflow, at)
-	s.traceWait(c.key, waited{name: "sleep", began: began, outcome: telemetry.OutcomeOK})
+	s.trace.Waited(r.ctx, c.key, telemetry.Wait{Name: "sleep", Began: began, Outcome: telemetry.OutcomeOK})
 	// The end needs no write of its own: if a crash loses it, a replay sees that the time
 	// has come.
 	s.stash(&c, store.Event{Type: store.TimerFired})

@@ -143,5 +143,28 @@ func (l *Log) PromptAttrs(text string) []slog.Attr {
 	return []slog.Attr{slog.String("prompt", text)}
 }
 
-// Millis returns a duration as it is logged, under a key that ends in _ms.
-func Millis(d time.Duration) float64 { return float64(d.Microseconds()) / 1000 }
+// AttemptEnded writes how an attempt of a step ended: at DEBUG, and at WARN if the step is of
+// those that are retried and has failed for good. in is the context whose span the line names.
+func (l *Log) AttemptEnded(ctx, in context.Context, row *store.Run, step string, end telemetry.AttemptEnd, retried bool) {
+	level := slog.LevelDebug
+	exhausted := end.Last() && end.Outcome == telemetry.OutcomeFailed && retried
+	if exhausted {
+		level = slog.LevelWarn
+	}
+	if !l.Enabled(ctx, level) {
+		return
+	}
+	attrs := append(RunAttrs(in, row), slog.String("step", step), slog.Int("attempt", end.Number), slog.String("outcome", end.Outcome),
+		slog.Float64("took_ms", millis(end.Took)))
+	if end.Err != nil {
+		attrs = append(attrs, l.ErrorAttr(end.Err))
+	}
+	if exhausted {
+		l.Logger.LogAttrs(ctx, level, "durable: step failed and is not tried again", attrs...)
+		return
+	}
+	l.Logger.LogAttrs(ctx, level, "durable: attempt ended", attrs...)
+}
+
+// millis returns a duration as it is logged, under a key that ends in _ms.
+func millis(d time.Duration) float64 { return float64(d.Microseconds()) / 1000 }

@@ -1,7 +1,13 @@
-// Package telemetry makes the spans of an engine and of its runs, and its metrics:
-// tracing.go what spans are called and how a run begins and ends, start.go the span of a
-// start, which may be exported again, segment.go what one process does of a run,
-// metrics.go the instruments.
+// Package telemetry makes the spans of an engine and of its runs, and its metrics.
+//
+//	tracing.go  what spans are called, and how the trace of a run begins and ends
+//	start.go    the span of a start, which may be exported again
+//	segment.go  what one process does of a run
+//	run.go      the spans of one execution of a run
+//	scope.go    in it, those of branches, items and waits
+//	step.go     of steps and their attempts
+//	map.go      of a Map, one over all processes
+//	metrics.go  the instruments
 //
 // One run is one trace, across all the processes it lives in. Start makes a
 // short span, which continues the caller's trace, and its context is kept with
