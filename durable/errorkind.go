@@ -13,10 +13,11 @@ import (
 	"github.com/holdfast-dev/holdfast/store"
 )
 
-// ErrorKind makes an error survive its record: errors.Is or errors.As finds on
-// replay what it found live. Give them to Options.Errors. errors.Is needs none
-// for a target of the same concrete type and the same text as what was recorded;
-// a registered one is found whatever it is called or says by now.
+// ErrorKind makes an error survive being recorded: errors.Is or errors.As finds
+// on replay what it found live. Give ErrorKinds to Options.Errors. errors.Is
+// needs none for a target of the same concrete type and the same text as the
+// recorded error; a registered error is found whatever it is called or says by
+// now.
 type ErrorKind struct{ kind faults.Kind }
 
 // Sentinel registers an error value under a name that must never change: a
@@ -32,7 +33,7 @@ func ErrorType[E error](name string) ErrorKind {
 	return ErrorKind{faults.Kind{Name: name, Type: reflect.TypeFor[E]()}}
 }
 
-// standardErrors are registered always.
+// standardErrors are always registered.
 func standardErrors() []ErrorKind {
 	return []ErrorKind{
 		Sentinel("context.Canceled", context.Canceled),
@@ -89,8 +90,8 @@ func standardErrors() []ErrorKind {
 	}
 }
 
-// newFaults returns the registry of the errors that are always known and of the
-// program's own; defs are the registered types that their fields may hold.
+// newFaults returns the registry of the errors that are always registered and of
+// the program's own; defs are the registered types that their fields may hold.
 func newFaults(own []ErrorKind, defs *payload.Types) (*faults.Registry, error) {
 	var kinds []faults.Kind
 	for _, e := range append(standardErrors(), own...) {

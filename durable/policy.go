@@ -9,21 +9,22 @@ import (
 )
 
 // Policy says how Retry goes on after a failed attempt. The zero value makes up
-// to 5 attempts, 200 ms apart at first, doubling up to a minute, with a fifth of
-// jitter.
+// to 5 attempts, the first pause being 200 ms, doubling up to a minute, with a
+// fifth of jitter.
 type Policy struct {
-	// MaxAttempts in all, the first one included; 0: DefaultMaxAttempts;
+	// MaxAttempts in all, including the first one; 0: DefaultMaxAttempts;
 	// negative: no limit.
 	MaxAttempts int
 	// Initial is the pause after the first failed attempt; 0: DefaultInitial.
 	Initial time.Duration
-	// Max bounds a pause; 0: DefaultMax.
+	// Max limits a pause; 0: DefaultMax.
 	Max time.Duration
-	// Multiplier of the pause from one attempt to the next; 0: 2; else at
+	// Multiplier of the pause from one attempt to the next; 0: 2; otherwise at
 	// least 1.
 	Multiplier float64
-	// Jitter takes up to this fraction off each pause at random, so that many
-	// runs do not come back at once; 0: 0.2; negative: none; at most 1.
+	// Jitter is the largest fraction by which each pause is shortened at random,
+	// so that many runs do not come back at once; 0: 0.2; negative: none; at
+	// most 1.
 	Jitter float64
 	// Timeout of one attempt: its context ends with ErrAttemptTimeout; 0: none.
 	Timeout time.Duration
@@ -32,9 +33,9 @@ type Policy struct {
 	// across crashes: contexts end with it and no attempt begins after it; 0:
 	// none.
 	Deadline time.Duration
-	// RetryIf, if set, says of an error whether another attempt may mend it.
-	// It must not have side effects. Permanent errors are never retried, and
-	// neither is what only other code can mend, such as ErrNested.
+	// RetryIf, if set, says whether another attempt may mend an error. It must
+	// not have side effects. Permanent errors are never retried, and neither are
+	// errors that only a change of the code can mend, such as ErrNested.
 	RetryIf func(error) bool
 }
 
@@ -48,9 +49,9 @@ const (
 // once is the policy of Step: one attempt.
 var once = (*Policy)(&retry.Once)
 
-// Permanent marks err as one that no further attempt can mend: Retry stops at
-// once, and a run that fails with it is not offered for Resume. Permanent(nil)
-// is nil.
+// Permanent marks err as an error that no further attempt can mend: Retry stops
+// at once, and a run that fails with it is not offered for Resume.
+// Permanent(nil) is nil.
 func Permanent(err error) error {
 	if err == nil {
 		return nil
@@ -81,7 +82,7 @@ type retryAfterError struct {
 func (e *retryAfterError) Error() string { return e.err.Error() }
 func (e *retryAfterError) Unwrap() error { return e.err }
 
-// marks are what an error may ask of Retry, in its own words or by what it is.
+// marks are what an error may ask of Retry, by its mark or by its kind.
 var marks = retry.Marks{
 	Permanent: func(err error) bool { _, found := faults.Find[*permanentError](err); return found },
 	Misuse:    func(err error) bool { return faults.Is(err, ErrNested, ErrConcurrent) },
@@ -94,7 +95,7 @@ var marks = retry.Marks{
 	},
 }
 
-// unmarked takes the mark Permanent or RetryAfter off an error.
+// unmarked removes the mark Permanent or RetryAfter from an error.
 func unmarked(err error) (inner error, marked bool) {
 	switch e := err.(type) {
 	case *permanentError:

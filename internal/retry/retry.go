@@ -1,5 +1,5 @@
-// Package retry decides what follows a failed attempt of a step: another one, and when, or
-// the failure of the step.
+// Package retry decides what follows a failed attempt of a step: another attempt, and
+// when, or the failure of the step.
 package retry
 
 import (
@@ -11,7 +11,7 @@ import (
 	"github.com/holdfast-dev/holdfast/store"
 )
 
-// A Policy is a durable.Policy, which says what its fields mean.
+// A Policy is a durable.Policy, which documents the fields.
 type Policy struct {
 	MaxAttempts int
 	Initial     time.Duration
@@ -85,14 +85,14 @@ func (p *Policy) pause(n int, random float64) time.Duration {
 type Verdict struct {
 	Final  bool
 	Pause  time.Duration
-	Reason string // why it is final, when the error alone does not say
-	Fault  error  // of RetryIf, which could not be asked
+	Reason string // why the verdict is final, if the error alone does not say
+	Fault  error  // the failure of RetryIf, which panicked
 }
 
 // Marks say what the error of an attempt asks for, whatever the policy says.
 type Marks struct {
 	Permanent func(error) bool                  // no further attempt can help
-	Misuse    func(error) bool                  // the code is to be mended
+	Misuse    func(error) bool                  // the code must be mended
 	After     func(error) (time.Duration, bool) // how long to wait before the next attempt
 }
 
