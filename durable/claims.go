@@ -14,9 +14,8 @@ import (
 	"github.com/holdfast-dev/holdfast/store"
 )
 
-// newClaims makes what takes runs from the store, and the recovery of those whose executor
-// is gone; internal/claims has the rules.
-func newClaims(e *Engine) (*claims.Claims, *claims.Recovery) {
+// newClaims makes what takes runs from the store; internal/claims has the rules.
+func newClaims(e *Engine) *claims.Claims {
 	return claims.New(claims.Options{
 		Executor: e.id, Serves: e.program.defs.served, Store: e.store, Heart: e.heart, Log: &e.log, Tracing: &e.tracing,
 		Runs: claimedRuns{e}, Program: codeHere{e},

@@ -109,7 +109,8 @@ func Open(ctx context.Context, st store.Store, o Options) (*Engine, error) {
 	e.mailroom = mailroom{eng: e, ring: make(chan struct{}, 1)}
 	e.roster.open(e)
 	e.dormitory.open(e)
-	e.claims, e.recovery = newClaims(e)
+	e.claims = newClaims(e)
+	e.recovery = claims.NewRecovery(e.claims)
 	if err := e.heart.Register(ctx); err != nil {
 		return nil, fmt.Errorf("%w: registering the executor: %w", ErrUnavailable, err)
 	}

@@ -91,22 +91,15 @@ func (rc *Recovery) takeUpChild(ctx context.Context, row *store.Run) error {
 		_, err := rc.claims.Claim(ctx, row.ID, &history.Claim{}, nil)
 		return err
 	case store.Running, store.Resuming:
-		if live, err := rc.HasLiveOwner(ctx, row); err != nil || live {
+		if live, err := rc.o.hasLiveOwner(ctx, row); err != nil || live {
 			return err
 		}
-		return rc.recoverOne(ctx, row)
+		return rc.orphanPass(&Report{}).one(ctx, row)
 	}
 	return nil
 }
 
 // HasLiveOwner reports whether a live executor has the run.
 func (rc *Recovery) HasLiveOwner(ctx context.Context, row *store.Run) (bool, error) {
-	if row.Owner == "" {
-		return false, nil
-	}
-	executors, err := rc.o.Store.Executors(ctx)
-	if err != nil {
-		return false, fmt.Errorf("durable: resuming run %s: %w", row.ID, commit.StoreError(err))
-	}
-	return slices.ContainsFunc(executors, func(x store.Executor) bool { return x.Live && x.ID == row.Owner }), nil
+	return rc.o.hasLiveOwner(ctx, row)
 }

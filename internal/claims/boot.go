@@ -14,19 +14,19 @@ import (
 	"github.com/holdfast-dev/holdfast/store"
 )
 
-// reconcileOnBoot looks, as closely as history.Glance says, whether a run that recovery
+// onBoot looks, as closely as history.Glance says, whether a run that recovery
 // has met is consistent, and repairs it. It returns the row to go on with, nil
 // when the run has been dealt with; an error says that the store could not be
 // read.
-func (rc *Recovery) reconcileOnBoot(ctx context.Context, row *store.Run, rep *Report) (*store.Run, error) {
-	program := rc.o.Program
-	if rc.o.NoReconcileOnBoot || row.Code == history.CodeImporting || !program.HasWorkflow(row.Workflow) || rc.o.Runs.Executing(row.ID) {
+func (rp *repairs) onBoot(ctx context.Context, row *store.Run, rep *Report) (*store.Run, error) {
+	program := rp.o.Program
+	if rp.o.NoReconcileOnBoot || row.Code == history.CodeImporting || !program.HasWorkflow(row.Workflow) || rp.o.Runs.Executing(row.ID) {
 		return row, nil // whoever has its code looks
 	}
-	if program.Has(row.Workflow, row.Version) && rc.looksSound(ctx, row, program.Steps(row.Workflow, row.Version)) {
+	if program.Has(row.Workflow, row.Version) && rp.looksSound(ctx, row, program.Steps(row.Workflow, row.Version)) {
 		return row, nil
 	}
-	rec, err := rc.Repair(ctx, row.ID)
+	rec, err := rp.Repair(ctx, row.ID)
 	var hopeless *Unrecoverable
 	switch {
 	case errors.As(err, &hopeless) && hopeless.Code == history.CodeE2:
@@ -39,18 +39,18 @@ func (rc *Recovery) reconcileOnBoot(ctx context.Context, row *store.Run, rep *Re
 	case err != nil:
 		// Whoever executes it tries on until it can be read; a replay makes of a
 		// torn run what is right, if not with a word about it.
-		rc.o.Log.AboutRun(slog.LevelWarn, row, "durable: a run could not be compared with its events", slog.Any("error", err))
+		rp.o.Log.AboutRun(slog.LevelWarn, row, "durable: a run could not be compared with its events", slog.Any("error", err))
 		return row, nil
 	case !rec.Needed:
 		return row, nil
 	}
 	rep.Repaired = append(rep.Repaired, rec)
-	h, err := rc.o.Store.Load(ctx, row.ID, store.Cursor{NoEvents: true, AfterMessage: math.MaxInt64})
+	h, err := rp.o.Store.Load(ctx, row.ID, store.Cursor{NoEvents: true, AfterMessage: math.MaxInt64})
 	if err != nil {
 		return nil, fmt.Errorf("durable: recovery could not read run %s: %w", row.ID, commit.StoreError(err))
 	}
 	if h.Run.Code == history.CodeRecovered {
-		rc.settleRecovered(ctx, &h.Run, rep)
+		rp.settle(ctx, &h.Run, rep)
 		return nil, nil
 	}
 	return &h.Run, nil
@@ -58,14 +58,14 @@ func (rc *Recovery) reconcileOnBoot(ctx context.Context, row *store.Run, rep *Re
 
 // looksSound reports whether a look at the row, or at the end of the log, shows
 // that the run is consistent.
-func (rc *Recovery) looksSound(ctx context.Context, row *store.Run, declared []string) bool {
+func (rp *repairs) looksSound(ctx context.Context, row *store.Run, declared []string) bool {
 	// A wait that is declared counts as no step, by which history.Glance would tell A3.
 	if last := row.Last; len(declared) > 0 && last != nil && last.Type == store.SignalReceived && last.Key == history.EscapeName(declared[len(declared)-1]) {
 		return false
 	}
 	look := history.Glance(row, len(declared))
 	for n := history.ShortTail; look == history.LookTail && n <= history.LongTail; n = 16 * n {
-		h, err := rc.o.Store.Load(ctx, row.ID, store.Cursor{Tail: n, AfterMessage: math.MaxInt64})
+		h, err := rp.o.Store.Load(ctx, row.ID, store.Cursor{Tail: n, AfterMessage: math.MaxInt64})
 		if err != nil {
 			return errors.Is(err, store.ErrNotFound)
 		}
@@ -81,14 +81,14 @@ func (rc *Recovery) looksSound(ctx context.Context, row *store.Run, declared []s
 	return look == history.LookNone
 }
 
-// settleRecovered does with a run that was repaired and parked what its policy
+// settle does with a run that was repaired and parked what its policy
 // says. A crash in between leaves it parked, and the next Recover comes here.
-func (rc *Recovery) settleRecovered(ctx context.Context, row *store.Run, rep *Report) {
-	switch rc.o.Program.OnBoot(row.Workflow, row.Version) {
+func (rp *repairs) settle(ctx context.Context, row *store.Run, rep *Report) {
+	switch rp.o.Program.OnBoot(row.Workflow, row.Version) {
 	case Fail:
-		if rc.fail(ctx, row, CodeRestarted, rc.o.BootReason, rep) {
+		if rp.o.fail(ctx, row, CodeRestarted, rp.o.BootReason, rep) {
 			rep.Failed = append(rep.Failed, row.ID)
-			rc.o.Log.AboutRun(slog.LevelInfo, row, "durable: run marked failed", slog.String("reason", rc.o.BootReason))
+			rp.o.Log.AboutRun(slog.LevelInfo, row, "durable: run marked failed", slog.String("reason", rp.o.BootReason))
 		}
 	case Leave:
 		if !slices.Contains(rep.Left, row.ID) { // the same Recover may have repaired it
@@ -97,39 +97,4 @@ func (rc *Recovery) settleRecovered(ctx context.Context, row *store.Run, rep *Re
 	default:
 		rep.parked(row)
 	}
-}
-
-// reconcileWaiting looks at the runs that wait and that nobody alive owns. One
-// that is consistent costs its place in a listing, unless the log ends with
-// something else than the beginning of a wait.
-func (rc *Recovery) reconcileWaiting(ctx context.Context, rep *Report) error {
-	if rc.o.NoReconcileOnBoot {
-		return nil
-	}
-	live, err := rc.o.others(ctx)
-	if err != nil {
-		return err
-	}
-	var failed error
-	looked := func(yield func(*store.Run, error) bool) {
-		f := store.Filter{Statuses: []store.Status{store.Waiting}, OldestFirst: true, WithLast: true}
-		for row, err := range rc.o.List(ctx, f) {
-			switch {
-			case err != nil:
-				failed = fmt.Errorf("durable: recovery could not list waiting runs: %w", commit.StoreError(err))
-			case live[row.Owner]:
-				continue
-			default:
-				_, failed = rc.reconcileOnBoot(ctx, row, rep)
-			}
-			if !yield(row, failed) || failed != nil {
-				return
-			}
-		}
-	}
-	err = rc.o.EachUnheard(ctx, looked, rep.stuck)
-	if err != nil && failed == nil {
-		return fmt.Errorf("durable: recovery could not look for the children of waiting runs: %w", commit.StoreError(err))
-	}
-	return failed
 }

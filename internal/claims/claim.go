@@ -5,12 +5,63 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"sync/atomic"
 
 	"github.com/holdfast-dev/holdfast/internal/commit"
 	"github.com/holdfast-dev/holdfast/internal/history"
 	"github.com/holdfast-dev/holdfast/internal/telemetry"
 	"github.com/holdfast-dev/holdfast/store"
 )
+
+// Claims take runs from the store, as many as there is room for, and begin to execute them.
+type Claims struct {
+	o         *Options
+	wake      chan struct{} // something may be claimable
+	recovered atomic.Bool   // Recover was called: old runs may be claimed
+	places    places
+	// bulk has runs that a bulk start here has made and that may not have been claimed yet. It
+	// is needed only until Recover is called: before that the loop leaves all other pending
+	// runs alone.
+	bulk  queue
+	later queue // left by recovery until there is room
+	owned owned
+}
+
+// New returns Claims that have not begun to take anything.
+func New(o Options) *Claims {
+	c := &Claims{o: &o, wake: make(chan struct{}, 1)}
+	c.places.max = o.MaxRuns
+	c.owned.o = &o
+	return c
+}
+
+// Wake has the loop look for runs to claim.
+func (c *Claims) Wake() { nudge(c.wake) }
+
+// Recovered reports whether Recover was called.
+func (c *Claims) Recovered() bool { return c.recovered.Load() }
+
+// Deferred returns the ids of the runs that are taken as soon as there is room.
+func (c *Claims) Deferred() map[string]bool {
+	all := c.later.all()
+	for id := range c.bulk.all() {
+		all[id] = true
+	}
+	return all
+}
+
+// Began says that an execution begins here, which may make this executor own more.
+func (c *Claims) Began() { c.owned.began.Add(1) }
+
+// Occupy says that the execution of a claimed run has begun, and Vacate that it has ended.
+func (c *Claims) Occupy() { c.places.occupy() }
+
+// Vacate is the counterpart of Occupy.
+func (c *Claims) Vacate() {
+	if c.places.vacate() {
+		nudge(c.wake) // there is room again
+	}
+}
 
 // Loop takes due runs whenever there may be some.
 func (c *Claims) Loop(ctx context.Context) {

@@ -27,13 +27,14 @@
 // Nothing here is the truth about a run except what is in the store: a process that dies with
 // queues and suspects leaves runs that the next recovery finds, here or elsewhere.
 //
-//   - claims.go: what claims are made of, and what they need of the engine
+//   - options.go: what the room needs of the engine
 //   - claim.go: the loop and each single claim; queue.go: places and queues
 //   - owned.go: runs that are owned here and that nothing executes
-//   - recovery.go: what follows a heartbeat; recover.go: one pass over all runs
-//   - orphan.go: a run whose executor is gone; strikes.go and trials.go: one that may have
-//     ended its executor
+//   - judge.go: what becomes of a run whose executor is gone; orphan.go: going through them;
+//     trials.go: those that may have ended their executors; act.go: what is written about them
 //   - repair.go: a run whose row contradicts its events; boot.go: finding such runs
+//   - recover.go: all passes of a recovery; report.go: what they say; tend.go: what follows a
+//     heartbeat
 //   - adopt.go: one run instead of all
 //   - unserved.go: runs whose code no live executor has
 package claims

@@ -13,34 +13,28 @@ import (
 	"github.com/holdfast-dev/holdfast/store"
 )
 
-// A Report says what a recovery did, by run id. Runs in progress elsewhere, pending
-// runs and ended ones are in none of its lists.
-type Report struct {
-	Resumed    []string
-	Deferred   []string
-	Failed     []string
-	Left       []string
-	Suspects   []string
-	Repaired   []Repaired
-	Stuck      []stuck.Run
-	Quarantine []string
+// Recovery deals with runs whose executor is gone, when Recover is called and when
+// an executor is found gone later.
+type Recovery struct {
+	repairs
+	o        *Options
+	claims   *Claims
+	orphans  chan struct{} // some executor is gone and has left runs
+	trials   trials
+	unserved unservedRuns
 
-	approvals int
-	continued []Execution // of Resumed, whose histories are being read
+	// Used by Tend alone.
+	turn     int // of the checks that follow heartbeats
+	reminded bool
 }
 
-// stuck adds a run that is stuck.
-func (rep *Report) stuck(s stuck.Run) { rep.Stuck = append(rep.Stuck, s) }
-
-// tryAgain adds a run about which nothing could be done, for this reason.
-func (rep *Report) tryAgain(row *store.Run, code, reason, next string) {
-	rep.stuck(stuck.Run{RunID: row.ID, Workflow: row.Workflow, Version: row.Version, Code: code, Reason: reason, Next: next})
+// NewRecovery returns the recovery that belongs to c.
+func NewRecovery(c *Claims) *Recovery {
+	return &Recovery{
+		repairs: repairs{o: c.o, claims: c},
+		o:       c.o, claims: c, orphans: make(chan struct{}, 1), trials: trials{claims: c}, unserved: unservedRuns{o: c.o},
+	}
 }
-
-// parked adds a run whose row says why it is parked, and paused one that is paused.
-func (rep *Report) parked(row *store.Run) { rep.stuck(stuck.Of(row, row.Code, row.Reason)) }
-
-func (rep *Report) paused(row *store.Run) { rep.stuck(stuck.Paused(row)) }
 
 // Recover brings every run that was left unfinished into a defined state. announce is called
 // for each run that waits for a person and that no other live executor owns: it returns how
@@ -51,7 +45,7 @@ func (rc *Recovery) Recover(ctx context.Context, announce func(context.Context, 
 		return rep, commit.ErrClosed
 	}
 	for _, pass := range []func(context.Context, *Report) error{
-		rc.recoverOrphans,
+		func(ctx context.Context, rep *Report) error { return rc.orphanPass(rep).all(ctx) },
 		rc.reconcileWaiting,
 		func(ctx context.Context, rep *Report) error { return rc.announceApprovals(ctx, rep, announce) },
 		rc.resumeInterrupted,
@@ -68,6 +62,11 @@ func (rc *Recovery) Recover(ctx context.Context, announce func(context.Context, 
 	rc.o.Heart.BeatSoon()
 	rc.say(ctx, &rep)
 	return rep, nil
+}
+
+// orphanPass returns a pass over orphans that adds to a report.
+func (rc *Recovery) orphanPass(rep *Report) *orphanPass {
+	return &orphanPass{o: rc.o, claims: rc.claims, trials: &rc.trials, repairs: &rc.repairs, judge: judge{o: rc.o}, rep: rep}
 }
 
 // say writes what a call of Recover has done.
@@ -87,15 +86,39 @@ func (rc *Recovery) say(ctx context.Context, rep *Report) {
 // maxStuckLines bounds how many stuck runs a boot logs one by one.
 const maxStuckLines = 20
 
-// onceEach leaves out what is said of a run for the second time: the first thing that
-// was found is the reason.
-func onceEach(list []stuck.Run) []stuck.Run {
-	seen := make(map[string]bool, len(list))
-	return slices.DeleteFunc(list, func(s stuck.Run) bool {
-		again := seen[s.RunID]
-		seen[s.RunID] = true
-		return again
-	})
+// reconcileWaiting looks at the runs that wait and that nobody alive owns. One
+// that is consistent costs its place in a listing, unless the log ends with
+// something else than the beginning of a wait.
+func (rc *Recovery) reconcileWaiting(ctx context.Context, rep *Report) error {
+	if rc.o.NoReconcileOnBoot {
+		return nil
+	}
+	live, err := rc.o.others(ctx)
+	if err != nil {
+		return err
+	}
+	var failed error
+	looked := func(yield func(*store.Run, error) bool) {
+		f := store.Filter{Statuses: []store.Status{store.Waiting}, OldestFirst: true, WithLast: true}
+		for row, err := range rc.o.List(ctx, f) {
+			switch {
+			case err != nil:
+				failed = fmt.Errorf("durable: recovery could not list waiting runs: %w", commit.StoreError(err))
+			case live[row.Owner]:
+				continue
+			default:
+				_, failed = rc.onBoot(ctx, row, rep)
+			}
+			if !yield(row, failed) || failed != nil {
+				return
+			}
+		}
+	}
+	err = rc.o.EachUnheard(ctx, looked, rep.stuck)
+	if err != nil && failed == nil {
+		return fmt.Errorf("durable: recovery could not look for the children of waiting runs: %w", commit.StoreError(err))
+	}
+	return failed
 }
 
 // announceApprovals passes the runs that wait for a person, and that no live executor owns, to
@@ -131,7 +154,7 @@ func (rc *Recovery) resumeInterrupted(ctx context.Context, rep *Report) error {
 		if err != nil {
 			return fmt.Errorf("durable: recovery could not list interrupted runs: %w", commit.StoreError(err))
 		}
-		if row, err = rc.reconcileOnBoot(ctx, row, rep); row == nil {
+		if row, err = rc.onBoot(ctx, row, rep); row == nil {
 			if err != nil {
 				return err
 			}
@@ -141,11 +164,11 @@ func (rc *Recovery) resumeInterrupted(ctx context.Context, rep *Report) error {
 		case row.Paused:
 			rep.paused(row)
 		case row.Code == history.CodeRecovered:
-			rc.settleRecovered(ctx, row, rep)
+			rc.settle(ctx, row, rep)
 		case row.Code != "" && row.Code != store.CodeNotRegistered:
 			rep.parked(row)
 		case row.Code == store.CodeNotRegistered && rc.leftToAPerson(row):
-			rc.settleRecovered(ctx, row, rep)
+			rc.settle(ctx, row, rep)
 		default:
 			if rc.servable(row, rep) {
 				resume.add(row)

@@ -11,16 +11,6 @@ import (
 	"github.com/holdfast-dev/holdfast/store"
 )
 
-// Repaired says what Repair has found and done.
-type Repaired struct {
-	RunID     string
-	Needed    bool
-	Code      string
-	Reason    string
-	NewBranch int32
-	Cutoff    int64
-}
-
 // Unrecoverable is an error that says that a run is inconsistent and that nothing was done
 // about it: what would have to be done, only a person can decide.
 type Unrecoverable struct {
@@ -33,6 +23,12 @@ type Unrecoverable struct {
 // Error returns Message.
 func (u *Unrecoverable) Error() string { return u.Message }
 
+// repairs are of runs whose row contradicts their events.
+type repairs struct {
+	o      *Options
+	claims *Claims
+}
+
 // maxRepairs bounds how often Repair looks again. Each repair removes what it
 // was made for, so there are five at most, and some tries more for those who act
 // on the run in the same moment.
@@ -40,10 +36,10 @@ const maxRepairs = 16
 
 // Repair compares a run with its events and, if they contradict each other, repairs it. The
 // error may be an *Unrecoverable, with what was found and nothing done.
-func (rc *Recovery) Repair(ctx context.Context, id string) (Repaired, error) {
+func (rp *repairs) Repair(ctx context.Context, id string) (Repaired, error) {
 	rec := Repaired{RunID: id}
 	for range maxRepairs {
-		t, err := rc.inspect(ctx, id)
+		t, err := rp.inspect(ctx, id)
 		if err != nil {
 			return rec, fmt.Errorf("durable: recovering run %s: %w", id, commit.StoreError(err))
 		}
@@ -54,7 +50,7 @@ func (rc *Recovery) Repair(ctx context.Context, id string) (Repaired, error) {
 		if f.Code == "" {
 			return rec, nil
 		}
-		if rc.o.RerunLastStep {
+		if rp.o.RerunLastStep {
 			f = t.survey.Rerun(f)
 		}
 		if !rec.Needed {
@@ -63,7 +59,7 @@ func (rc *Recovery) Repair(ctx context.Context, id string) (Repaired, error) {
 		if f.Refused != "" {
 			return rec, &Unrecoverable{RunID: id, Code: f.Code, Reason: f.Reason(), Message: f.Refused}
 		}
-		switch branch, err := rc.carryOut(ctx, t, &f); {
+		switch branch, err := rp.carryOut(ctx, t, &f); {
 		case err == nil:
 			rec.NewBranch, rec.Cutoff = branch, f.After
 		case errors.Is(err, store.ErrOwned):
@@ -88,19 +84,19 @@ type torn struct {
 }
 
 // inspect reads what reconcile needs. It writes nothing.
-func (rc *Recovery) inspect(ctx context.Context, id string) (*torn, error) {
-	h, err := rc.o.Load(ctx, id)
+func (rp *repairs) inspect(ctx context.Context, id string) (*torn, error) {
+	h, err := rp.o.Load(ctx, id)
 	if err != nil {
 		return nil, err
 	}
 	t := &torn{survey: history.NewSurvey(id)}
 	if mayBeTorn(&h.Run) {
-		if err := rc.o.Unreadable(id, t.survey.Read(h)); err != nil {
+		if err := rp.o.Unreadable(id, t.survey.Read(h)); err != nil {
 			return nil, err
 		}
 	}
 	t.row, t.branches = &h.Run, h.Branches
-	return t, rc.consult(ctx, t)
+	return t, rp.consult(ctx, t)
 }
 
 // mayBeTorn reports whether a run in this status is looked at.
@@ -109,30 +105,30 @@ func mayBeTorn(row *store.Run) bool {
 }
 
 // inspectView is inspect for a run whose history was read.
-func (rc *Recovery) inspectView(ctx context.Context, v *history.View) (*torn, error) {
+func (rp *repairs) inspectView(ctx context.Context, v *history.View) (*torn, error) {
 	t := &torn{row: v.Row, branches: v.Branches, survey: history.NewSurvey(v.Row.ID)}
 	if mayBeTorn(v.Row) {
 		for i := range v.Events {
 			if err := t.survey.Add(&v.Events[i]); err != nil {
-				return nil, rc.o.Unreadable(v.Row.ID, &history.Damage{RunID: v.Row.ID, Seq: v.Events[i].Seq, Err: err})
+				return nil, rp.o.Unreadable(v.Row.ID, &history.Damage{RunID: v.Row.ID, Seq: v.Events[i].Seq, Err: err})
 			}
 		}
 	}
-	return t, rc.consult(ctx, t)
+	return t, rp.consult(ctx, t)
 }
 
 // consult adds what the events do not say: who has the code of the run, and
 // whether what it waits for is there.
-func (rc *Recovery) consult(ctx context.Context, t *torn) (err error) {
+func (rp *repairs) consult(ctx context.Context, t *torn) (err error) {
 	if !mayBeTorn(t.row) {
 		return nil
 	}
-	if t.code, err = rc.codeAtHand(ctx, t.row); err != nil {
+	if t.code, err = rp.codeAtHand(ctx, t.row); err != nil {
 		return err
 	}
 	if w := t.survey.WaitsAlone(); w != nil {
 		// Read last: an answer that comes later finds a run it is not for.
-		mail, err := rc.o.Store.Load(ctx, t.row.ID, store.Cursor{NoEvents: true})
+		mail, err := rp.o.Store.Load(ctx, t.row.ID, store.Cursor{NoEvents: true})
 		if err != nil {
 			return err
 		}
@@ -144,8 +140,8 @@ func (rc *Recovery) consult(ctx context.Context, t *torn) (err error) {
 }
 
 // codeAtHand says who could execute the run.
-func (rc *Recovery) codeAtHand(ctx context.Context, row *store.Run) (history.CodeAtHand, error) {
-	program := rc.o.Program
+func (rp *repairs) codeAtHand(ctx context.Context, row *store.Run) (history.CodeAtHand, error) {
+	program := rp.o.Program
 	c := history.CodeAtHand{
 		Workflow: program.HasWorkflow(row.Workflow),
 		Pinned:   program.Has(row.Workflow, row.Version), Initial: program.Has(row.Workflow, row.InitialVersion),
@@ -153,7 +149,7 @@ func (rc *Recovery) codeAtHand(ctx context.Context, row *store.Run) (history.Cod
 	if !c.Workflow || c.Pinned {
 		return c, nil
 	}
-	executors, err := rc.o.Store.Executors(ctx)
+	executors, err := rp.o.Store.Executors(ctx)
 	if err != nil {
 		return c, err
 	}
@@ -166,20 +162,20 @@ func (rc *Recovery) codeAtHand(ctx context.Context, row *store.Run) (history.Cod
 
 // carryOut does what reconcile found, in one change: a crash leaves the run
 // as it was, or repaired. It returns the branch the run is on then.
-func (rc *Recovery) carryOut(ctx context.Context, t *torn, f *history.Finding) (int32, error) {
+func (rp *repairs) carryOut(ctx context.Context, t *torn, f *history.Finding) (int32, error) {
 	row := t.row
-	if rc.o.Runs.Executing(row.ID) {
-		return 0, &store.OwnedError{RunID: row.ID, Owner: rc.o.Executor}
+	if rp.o.Runs.Executing(row.ID) {
+		return 0, &store.OwnedError{RunID: row.ID, Owner: rp.o.Executor}
 	}
 	version, to := row.Version, row.Branch
-	data := &history.Recovery{Code: f.Code, Reason: f.Reason(), Message: t.survey.Paused, Executor: rc.o.Executor, Version: f.Version, PreviousBranch: &row.Branch, NewBranch: &to}
+	data := &history.Recovery{Code: f.Code, Reason: f.Reason(), Message: t.survey.Paused, Executor: rp.o.Executor, Version: f.Version, PreviousBranch: &row.Branch, NewBranch: &to}
 	a := commit.Act{From: []store.Status{row.Status}, Row: &store.RowPatch{}}
 	if f.Version != "" {
 		a.Row.Version = &f.Version
 		version = f.Version
 	}
 	if f.Cut {
-		rv, err := rc.recut(ctx, t, f)
+		rv, err := rp.recut(ctx, t, f)
 		if err != nil {
 			return 0, err
 		}
@@ -190,28 +186,28 @@ func (rc *Recovery) carryOut(ctx context.Context, t *torn, f *history.Finding) (
 		data.CutoffEvent, data.Reset, data.Lifted, data.Anew = f.After, rv.Reset, rv.Lifted, rv.Anew
 		rv.Cut.Reason = f.Reason()
 		// Nothing counts as seen: what the cut gives back is delivered again.
-		a.Cut, a.Send, a.Row.Seen, a.Row.Attributes = rv.Cut, history.EndLeft(rv.Children, row.ID, rc.o.Now()), new(int64), rv.Attributes
+		a.Cut, a.Send, a.Row.Seen, a.Row.Attributes = rv.Cut, history.EndLeft(rv.Children, row.ID, rp.o.Now()), new(int64), rv.Attributes
 	}
-	rc.release(a.Row, row, f, rc.o.Program.OnBoot(row.Workflow, version))
+	rp.release(a.Row, row, f, rp.o.Program.OnBoot(row.Workflow, version))
 	a.Event = store.Event{Type: store.WorkflowRecovered, Data: history.Encode(data)}
-	branch, err := rc.o.Act(ctx, row, t.branches, a)
+	branch, err := rp.o.Act(ctx, row, t.branches, a)
 	if err != nil {
 		return 0, err
 	}
 	if f.Cut {
-		rc.o.Log.AboutRun(slog.LevelInfo, row, fmt.Sprintf("Recovered workflow %s: %s. Created branch %d from event %d", row.ID, f.Reason(), branch, f.After))
+		rp.o.Log.AboutRun(slog.LevelInfo, row, fmt.Sprintf("Recovered workflow %s: %s. Created branch %d from event %d", row.ID, f.Reason(), branch, f.After))
 	} else {
-		rc.o.Log.AboutRun(slog.LevelInfo, row, fmt.Sprintf("Recovered workflow %s: %s. Pinned to version %s on branch %d", row.ID, f.Reason(), f.Version, branch))
+		rp.o.Log.AboutRun(slog.LevelInfo, row, fmt.Sprintf("Recovered workflow %s: %s. Pinned to version %s on branch %d", row.ID, f.Reason(), f.Version, branch))
 	}
-	rc.o.Runs.Changed(row.ID)
-	rc.claims.Wake()
+	rp.o.Runs.Changed(row.ID)
+	rp.claims.Wake()
 	return branch, nil
 }
 
 // recut works out the cut that a finding asks for, as for one that a person asks
 // for. What must not run again was looked at by reconcile.
-func (rc *Recovery) recut(ctx context.Context, t *torn, f *history.Finding) (*history.Revision, error) {
-	v, unreadable, err := rc.o.View(ctx, t.row.ID)
+func (rp *repairs) recut(ctx context.Context, t *torn, f *history.Finding) (*history.Revision, error) {
+	v, unreadable, err := rp.o.View(ctx, t.row.ID)
 	switch {
 	case err != nil:
 		return nil, err
@@ -221,12 +217,12 @@ func (rc *Recovery) recut(ctx context.Context, t *torn, f *history.Finding) (*hi
 		return nil, fmt.Errorf("run %s was acted on meanwhile: %w", t.row.ID, store.ErrFenced)
 	}
 	rv, _, err := v.Revise(history.Cutting{At: &store.Event{Seq: f.After, Key: f.Key}, Force: true})
-	return rv, rc.o.Unreadable(t.row.ID, err)
+	return rv, rp.o.Unreadable(t.row.ID, err)
 }
 
 // release makes a repaired run claimable, or parks it where its policy leaves the
 // rest to a person. One that has failed, is parked, or goes on waiting stays so.
-func (rc *Recovery) release(p *store.RowPatch, row *store.Run, f *history.Finding, policy Policy) {
+func (rp *repairs) release(p *store.RowPatch, row *store.Run, f *history.Finding, policy Policy) {
 	busy := row.Status == store.Running || row.Status == store.Resuming
 	if !busy && (row.Status != store.Waiting || !f.Cut) {
 		return
@@ -242,11 +238,11 @@ func (rc *Recovery) release(p *store.RowPatch, row *store.Run, f *history.Findin
 // nil if its row and its events agree. One that a live executor has, or whose history
 // cannot be read, is left to what comes next, which says so in its own words. It
 // changes nothing; what cannot be repaired is an *Unrecoverable.
-func (rc *Recovery) Torn(ctx context.Context, v *history.View) (*history.Finding, error) {
+func (rp *repairs) Torn(ctx context.Context, v *history.View) (*history.Finding, error) {
 	if v.Row.Code == history.CodeImporting {
 		return nil, nil
 	}
-	t, err := rc.inspectView(ctx, v)
+	t, err := rp.inspectView(ctx, v)
 	if unjudged(err) {
 		return nil, nil
 	}
@@ -257,13 +253,13 @@ func (rc *Recovery) Torn(ctx context.Context, v *history.View) (*history.Finding
 	if f.Code == "" {
 		return nil, nil
 	}
-	if live, err := rc.HasLiveOwner(ctx, v.Row); err != nil || live {
+	if live, err := rp.o.hasLiveOwner(ctx, v.Row); err != nil || live {
 		return nil, err
 	}
 	if f.Refused != "" {
 		return nil, &Unrecoverable{RunID: v.Row.ID, Code: f.Code, Reason: f.Reason(), Message: f.Refused}
 	}
-	if rc.o.RerunLastStep {
+	if rp.o.RerunLastStep {
 		f = t.survey.Rerun(f)
 	}
 	return &f, nil
@@ -271,8 +267,8 @@ func (rc *Recovery) Torn(ctx context.Context, v *history.View) (*history.Finding
 
 // RepairFirst carries out what Torn has found, before a resume. It reports
 // whether the run was repaired, and has to be read again.
-func (rc *Recovery) RepairFirst(ctx context.Context, row *store.Run) (repaired bool, err error) {
-	rec, err := rc.Repair(ctx, row.ID)
+func (rp *repairs) RepairFirst(ctx context.Context, row *store.Run) (repaired bool, err error) {
+	rec, err := rp.Repair(ctx, row.ID)
 	switch {
 	case unjudged(err):
 		return false, nil
@@ -280,7 +276,7 @@ func (rc *Recovery) RepairFirst(ctx context.Context, row *store.Run) (repaired b
 		return false, err
 	}
 	if rec.Needed {
-		rc.o.Log.AboutRun(slog.LevelInfo, row, "Applied recovery: "+rec.Reason)
+		rp.o.Log.AboutRun(slog.LevelInfo, row, "Applied recovery: "+rec.Reason)
 	}
 	return true, nil
 }

@@ -16,7 +16,7 @@ var (
 	packageCeilings = map[string]struct{ files, lines, upward, longestFile, longestFunc int }{
 		"durable":          {78, 14900, 115, 510, 80},
 		"operate":          {26, 5100, 3, 545, 70},
-		"internal/claims":  {14, 2300, 14, 300, 47},
+		"internal/claims":  {16, 2300, 1, 330, 47},
 		"internal/commit":  {13, 1450, 5, 310, 47},
 		"internal/history": {31, 5100, 16, 480, 95},
 		"internal/payload": {12, 2500, 10, 530, 56},

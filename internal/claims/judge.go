@@ -9,6 +9,47 @@ import (
 	"github.com/holdfast-dev/holdfast/store"
 )
 
+// fate is what recovery does with an orphaned run.
+type fate int
+
+const (
+	fateResume fate = iota
+	fateTry         // resume, one at a time
+	fateFail
+	fateLeave
+	fateQuarantine
+	fateStuck
+	fateUnpause // it was paused, and claimed for a cancel
+	fateNone
+)
+
+// fateOf decides about an orphan, given its policy, whether its code is here, and
+// its strikes. It is a pure function of its arguments.
+func fateOf(row *store.Run, policy Policy, served bool, strikes, quarantineAfter int) fate {
+	switch row.Status {
+	case store.Running, store.Resuming:
+	default:
+		// Waiting and pending runs are claimed when they are due.
+		return fateNone
+	}
+	switch {
+	case !served:
+		// Its policy is not known here either: whoever has its code decides.
+		return fateStuck
+	case row.Paused:
+		return fateUnpause
+	case policy == Leave:
+		return fateLeave
+	case policy == Fail:
+		return fateFail
+	case strikes >= quarantineAfter:
+		return fateQuarantine
+	case strikes >= quarantineAfter-1 && strikes > 1:
+		return fateTry
+	}
+	return fateResume
+}
+
 // A strike is the end of a process that this run can have caused: its owner is
 // dead, and a body of the run had begun there and has recorded nothing. The
 // beginning of a body is not on record as a rule, which would cost a write a step.

@@ -7,20 +7,6 @@ import (
 	"github.com/holdfast-dev/holdfast/store"
 )
 
-// Recovery deals with runs whose executor is gone, when Recover is called and when
-// an executor is found gone later.
-type Recovery struct {
-	o        *Options
-	claims   *Claims
-	orphans  chan struct{} // some executor is gone and has left runs
-	trials   trials
-	unserved unservedRuns
-
-	// Used by Tend alone.
-	turn     int // of the checks that follow heartbeats
-	reminded bool
-}
-
 // Loop recovers the runs of executors that were found gone, one take-over at a time.
 func (rc *Recovery) Loop(ctx context.Context) {
 	for {
@@ -38,7 +24,7 @@ func (rc *Recovery) Loop(ctx context.Context) {
 // takeOver recovers the runs of executors that were found gone while we run.
 func (rc *Recovery) takeOver(ctx context.Context) {
 	var rep Report
-	if err := rc.recoverOrphans(ctx, &rep); err != nil {
+	if err := rc.orphanPass(&rep).all(ctx); err != nil {
 		if ctx.Err() == nil {
 			rc.o.Log.Warn("durable: taking over runs of a lost executor failed; the next beat tries again", "error", err)
 		}

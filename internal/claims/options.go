@@ -5,7 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"iter"
-	"sync/atomic"
+	"slices"
 	"time"
 
 	"github.com/holdfast-dev/holdfast/internal/commit"
@@ -128,60 +128,6 @@ type Options struct {
 	EachUnheard func(ctx context.Context, rows iter.Seq2[*store.Run, error], found func(stuck.Run)) error
 }
 
-// Claims take runs from the store, as many as there is room for, and begin to execute them.
-type Claims struct {
-	o         *Options
-	wake      chan struct{} // something may be claimable
-	recovered atomic.Bool   // Recover was called: old runs may be claimed
-	places    places
-	// bulk has runs that a bulk start here has made and that may not have been claimed yet. It
-	// is needed only until Recover is called: before that the loop leaves all other pending
-	// runs alone.
-	bulk  queue
-	later queue // left by recovery until there is room
-	owned owned
-}
-
-// New returns Claims that have not begun to take anything, and the recovery that they are
-// part of.
-func New(o Options) (*Claims, *Recovery) {
-	c := &Claims{o: &o, wake: make(chan struct{}, 1)}
-	c.places.max = o.MaxRuns
-	c.owned.o = &o
-	rc := &Recovery{o: &o, claims: c, orphans: make(chan struct{}, 1)}
-	rc.trials.claims = c
-	rc.unserved.o = &o
-	return c, rc
-}
-
-// Wake has the loop look for runs to claim.
-func (c *Claims) Wake() { nudge(c.wake) }
-
-// Recovered reports whether Recover was called.
-func (c *Claims) Recovered() bool { return c.recovered.Load() }
-
-// Deferred returns the ids of the runs that are taken as soon as there is room.
-func (c *Claims) Deferred() map[string]bool {
-	all := c.later.all()
-	for id := range c.bulk.all() {
-		all[id] = true
-	}
-	return all
-}
-
-// Began says that an execution begins here, which may make this executor own more.
-func (c *Claims) Began() { c.owned.began.Add(1) }
-
-// Occupy says that the execution of a claimed run has begun, and Vacate that it has ended.
-func (c *Claims) Occupy() { c.places.occupy() }
-
-// Vacate is the counterpart of Occupy.
-func (c *Claims) Vacate() {
-	if c.places.vacate() {
-		nudge(c.wake) // there is room again
-	}
-}
-
 // ErrNotRegistered is the error that package durable has under the same name: the code of a
 // run is not here.
 var ErrNotRegistered = errors.New("durable: workflow not registered")
@@ -199,6 +145,18 @@ func (o *Options) others(ctx context.Context) (map[string]bool, error) {
 		}
 	}
 	return live, nil
+}
+
+// hasLiveOwner reports whether a live executor has the run.
+func (o *Options) hasLiveOwner(ctx context.Context, row *store.Run) (bool, error) {
+	if row.Owner == "" {
+		return false, nil
+	}
+	executors, err := o.Store.Executors(ctx)
+	if err != nil {
+		return false, fmt.Errorf("durable: resuming run %s: %w", row.ID, commit.StoreError(err))
+	}
+	return slices.ContainsFunc(executors, func(x store.Executor) bool { return x.Live && x.ID == row.Owner }), nil
 }
 
 // nudge signals ch without waiting.

@@ -1,0 +1,58 @@
+package claims
+
+import (
+	"slices"
+
+	"github.com/holdfast-dev/holdfast/internal/stuck"
+	"github.com/holdfast-dev/holdfast/store"
+)
+
+// A Report says what a recovery did, by run id. Runs in progress elsewhere, pending
+// runs and ended ones are in none of its lists.
+type Report struct {
+	Resumed    []string
+	Deferred   []string
+	Failed     []string
+	Left       []string
+	Suspects   []string
+	Repaired   []Repaired
+	Stuck      []stuck.Run
+	Quarantine []string
+
+	approvals int
+	continued []Execution // of Resumed, whose histories are being read
+}
+
+// stuck adds a run that is stuck.
+func (rep *Report) stuck(s stuck.Run) { rep.Stuck = append(rep.Stuck, s) }
+
+// tryAgain adds a run about which nothing could be done, for this reason.
+func (rep *Report) tryAgain(row *store.Run, code, reason, next string) {
+	rep.stuck(stuck.Run{RunID: row.ID, Workflow: row.Workflow, Version: row.Version, Code: code, Reason: reason, Next: next})
+}
+
+// parked adds a run whose row says why it is parked, and paused one that is paused.
+func (rep *Report) parked(row *store.Run) { rep.stuck(stuck.Of(row, row.Code, row.Reason)) }
+
+func (rep *Report) paused(row *store.Run) { rep.stuck(stuck.Paused(row)) }
+
+// onceEach leaves out what is said of a run for the second time: the first thing that
+// was found is the reason.
+func onceEach(list []stuck.Run) []stuck.Run {
+	seen := make(map[string]bool, len(list))
+	return slices.DeleteFunc(list, func(s stuck.Run) bool {
+		again := seen[s.RunID]
+		seen[s.RunID] = true
+		return again
+	})
+}
+
+// Repaired says what Repair has found and done.
+type Repaired struct {
+	RunID     string
+	Needed    bool
+	Code      string
+	Reason    string
+	NewBranch int32
+	Cutoff    int64
+}
