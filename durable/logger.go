@@ -8,16 +8,14 @@ import (
 	"github.com/holdfast-dev/holdfast/store"
 )
 
-// Logger returns a logger that says which run a line belongs to: the run's id,
-// its workflow, the branch or item (scope), the step and its attempt where there
-// is one, and the ids of the trace if there is one. It writes where
-// Options.Logger does.
+// Logger returns a logger whose lines say which run they belong to: the run's id, its
+// workflow, the branch or item (scope), the step and its attempt if there is one, and
+// the ids of the trace if there is one. It writes where Options.Logger does.
 //
-// In a workflow function, a branch or an item it is silent as long as what
-// happened before is being replayed, so that a restart does not write a line
-// again. Lines after the last recorded call are written again, since nobody knows
-// whether they were written. In the body of a step, which runs live alone, and
-// outside a run it always writes.
+// In a workflow function, a branch or an item it is silent during replay, so that a
+// restart does not write a line again. Lines after the last recorded call are written
+// again, because it is not known whether they were written before. In the body of a
+// step, which never runs on replay, and outside a run it always writes.
 func Logger(ctx context.Context) *slog.Logger {
 	if ctx == nil {
 		return slog.Default()
@@ -50,16 +48,16 @@ func Logger(ctx context.Context) *slog.Logger {
 // logger names the run.
 func (r *run) logger() *slog.Logger { return r.eng.log.NamedRun(&r.row) }
 
-// logLine writes a line about the run, which it names.
+// logLine writes a line that names the run.
 func (r *run) logLine(level slog.Level, msg string, more ...slog.Attr) {
 	if r.rehearsal == nil {
 		r.eng.log.OfRun(r.ctx, level, &r.row, msg, more...)
 	}
 }
 
-// logEnd has a line written, with the verdict on the run, about an end that needs an
-// explanation or about a stop. The verdict needs the history, so the waiters for the run
-// are told first; see run.execute.
+// logEnd arranges for a line, with the verdict on the run, about an end that needs an
+// explanation or about a stop. The verdict needs the history, so callers that wait for
+// the run are answered first; see run.execute.
 func (r *run) logEnd(level slog.Level, msg string, status store.Status, more ...slog.Attr) {
 	if r.rehearsal == nil && r.eng.log.Enabled(r.ctx, level) {
 		r.lastWord = func() {
@@ -69,8 +67,8 @@ func (r *run) logEnd(level slog.Level, msg string, status store.Status, more ...
 	}
 }
 
-// parkedAttr is what a line says of why the run was parked: the engine's own findings in
-// full, but not what they say of the user's values.
+// parkedAttr returns what a line says of why the run was parked: the engine's own
+// findings in full, except for what they say of the user's values.
 func parkedAttr(log *runlog.Log, code string, err error) slog.Attr {
 	if code == CodeUndecodable || code == CodeUnrecoverable {
 		return log.ErrorAttr(err)

@@ -9,8 +9,9 @@ import (
 	"github.com/holdfast-dev/holdfast/internal/telemetry"
 )
 
-// TraceMode says how the spans of a run's processes belong together. In every
-// mode a run that was not sampled when it was started is not traced later.
+// TraceMode says how the spans that several processes make of one run belong
+// together. In every mode a run that was not sampled when it was started is not
+// traced later.
 type TraceMode int
 
 // The modes.
@@ -19,8 +20,8 @@ const (
 	// of the start. It is the default.
 	TraceParent TraceMode = iota
 	// TraceLink makes a trace of each segment, linked to the span of the start
-	// and to the segment before: for runs that last longer than a backend keeps
-	// a trace open, or a tail sampler waits for its end.
+	// and to the previous segment. It is for runs that last longer than a backend
+	// keeps a trace open, or a tail sampler waits for its end.
 	TraceLink
 )
 
@@ -31,13 +32,12 @@ const (
 //
 // A process that is killed loses the spans that it has not exported, and with the
 // span of a run's start its trace loses the root. With SpanIDs the process in
-// which such a run ends exports that span again, under the ids it had: it is
-// there, and where both have arrived a backend that knows spans by their ids has
-// one. Without it nothing is exported again, since a span with other ids would
-// be another one.
+// which such a run ends exports that span again, with the same ids, so that the
+// span is there; if both have arrived, a backend that identifies spans by their
+// ids has one. Without SpanIDs nothing is exported again, because a span with
+// other ids would be another span.
 //
-// The zero value is ready for use, and is safe for concurrent use as far as Base
-// is.
+// The zero value is ready for use. SpanIDs is safe for concurrent use if Base is.
 type SpanIDs struct {
 	// Base makes the ids of all other spans, for backends with ids of a special
 	// form; nil: they are random.

@@ -86,7 +86,7 @@ type Verdict struct {
 	Final  bool
 	Pause  time.Duration
 	Reason string // why the verdict is final, if the error alone does not say
-	Fault  error  // the failure of RetryIf, which panicked
+	Fault  error  // why RetryIf failed: it panicked, or ended its goroutine
 }
 
 // Marks say what the error of an attempt asks for, whatever the policy says.

@@ -11,19 +11,18 @@ import (
 )
 
 // A Map is the span of a Map. There is one for all the processes in which the Map is in
-// progress: its context is in the event by which the Map begins. A nil Map is one that nobody
-// traces.
+// progress: its context is in the event by which the Map begins. A nil Map is not traced.
 type Map struct {
 	scope     *Scope
 	name, key string
-	inner     context.Context // the span is in it
+	inner     context.Context // with the span
 	kept      trace.SpanContext
-	began     time.Time // of the span; zero: in another process
+	began     time.Time // when the span began; zero: in another process
 	early     *commit.Early
 }
 
-// Map begins the span of a Map, which is open until the first thing is to be recorded after
-// its beginning; ctx is that of the call.
+// Map begins the span of a Map, which is open until the first event after the Map's
+// beginning is to be recorded; ctx is that of the call.
 func (t *Scope) Map(ctx context.Context, name, key string) *Map {
 	if t == nil {
 		return nil
@@ -39,7 +38,7 @@ func (t *Scope) beginMap(ctx context.Context, name, key string) (*Map, trace.Spa
 	t.run.name(span, key)
 	m.kept = span.SpanContext()
 	m.early = commit.NewEarly(func() {
-		t.Settle() // what is around it, before
+		t.Settle() // the spans around it first
 		span.End()
 	})
 	return m, span
@@ -47,7 +46,7 @@ func (t *Scope) beginMap(ctx context.Context, name, key string) (*Map, trace.Spa
 
 // MapAgain continues the span of a Map that was in progress before; kept is the context that
 // the event of its beginning has. It makes another span if that one is in another trace, to
-// which nothing of this segment belongs, or if nobody traced there.
+// which nothing of this segment belongs, or if the Map was not traced before.
 func (t *Scope) MapAgain(ctx context.Context, name, key, kept string) *Map {
 	if t == nil {
 		return nil
@@ -72,9 +71,10 @@ func (m *Map) Begun() (kept string, early *commit.Early) {
 	return Format(m.kept), m.early
 }
 
-// Ended is what must be done before the end of the Map is durable: it exports the span, and one
-// from the Map's beginning that says how it ended, over all processes. opened is when the
-// history has it begin; 0: this process has begun it.
+// Ended returns what must be done before the end of the Map is durable: it exports the
+// span, and another one, from the Map's beginning, that says how the Map ended, over all
+// processes. opened is when the Map began according to the history; 0: this process has
+// begun it.
 func (m *Map) Ended(opened store.Time, items, failed, undone int, err error) *commit.Early {
 	if m == nil {
 		return nil

@@ -11,8 +11,8 @@ import (
 	"github.com/holdfast-dev/holdfast/store"
 )
 
-// A Run makes the spans of one execution of a run. What happens in the run has its spans
-// from Scope.
+// A Run makes the spans of one execution of a run. Scope makes those of what happens in
+// the run.
 type Run struct {
 	tracing      *Tracing
 	id, workflow string
@@ -22,7 +22,8 @@ type Run struct {
 	// Start is the span of the run's start if the run was started here. It ends before any
 	// span below it does.
 	Start trace.Span
-	// Segment is what this execution belongs to; nil: nobody traces. It is set by Enter.
+	// Segment is the segment that this execution belongs to; nil: the run is not traced.
+	// Enter sets it.
 	Segment *Segment
 }
 
@@ -32,8 +33,8 @@ func (tc *Tracing) NewRun(id, workflow string) Run {
 }
 
 // Enter makes s the segment of the run, before the run executes any code, and returns ctx with
-// what is known of the trace: everything that the run does is in that context. s may be nil;
-// kept is the trace context in the run's row.
+// what is known of the trace: everything that the run does has that context. s may be
+// nil; kept is the trace context in the run's row.
 func (t *Run) Enter(ctx context.Context, s *Segment, kept string) context.Context {
 	t.Segment = s
 	switch {
@@ -42,8 +43,8 @@ func (t *Run) Enter(ctx context.Context, s *Segment, kept string) context.Contex
 	case s != nil:
 		ctx = trace.ContextWithSpanContext(ctx, s.Context.WithRemote(false))
 	case kept != "":
-		// The user's own spans follow the run: it is not sampled, or nobody traces here
-		// and the context is only passed on.
+		// The user's own spans follow the run: it is not sampled, or this process does
+		// not trace and only passes on the context.
 		ctx = trace.ContextWithRemoteSpanContext(ctx, Parse(kept))
 	}
 	t.root.run, t.around = t, trace.SpanFromContext(ctx)
@@ -64,7 +65,8 @@ func (t *Run) Reenter(ctx context.Context, row *store.Run, past *history.Past) c
 	return t.Enter(ctx, nil, row.Trace)
 }
 
-// Trace returns the context of the run's segment as events keep it; empty: nobody traces.
+// Trace returns the context of the run's segment as events keep it; empty: the run is not
+// traced.
 func (t *Run) Trace() string {
 	if t.Segment == nil {
 		return ""
@@ -79,7 +81,7 @@ func (t *Run) EndSegment(row *store.Run, past *history.Past) {
 		return
 	}
 	span := s.Span
-	// Nothing else uses it: what is below it has its context from Enter.
+	// Nothing else uses it: the spans below it have their context from Enter.
 	s.Span = nil
 	if past != nil {
 		span.SetAttributes(AttrReplayed.Int(int(past.Steps)), AttrResumes.Int(int(row.Resumes)))
@@ -96,8 +98,7 @@ func (t *Run) EndSegment(row *store.Run, past *history.Past) {
 	span.End()
 }
 
-// Ended is how a run has ended. It is zero if the run has not ended, and only this execution
-// of it has.
+// Ended is how a run has ended. It is zero if only this execution of the run has ended.
 type Ended struct {
 	Status store.Status
 	Err    error
@@ -105,8 +106,8 @@ type Ended struct {
 	Active time.Duration
 }
 
-// End ends what the execution has begun, and reports the end of the run if it has ended. of is
-// what is known of the run's start.
+// End ends the spans that the execution has begun, and reports the end of the run if it
+// has ended. of is what is known of the run's start.
 func (t *Run) End(ctx context.Context, row *store.Run, past *history.Past, of *Start, end Ended) {
 	if t.Segment == nil {
 		return
@@ -133,7 +134,7 @@ func (t *Run) describe(span trace.Span, key, outcome string, err error) {
 	}
 }
 
-// name puts the call that a span is of into it.
+// name puts the call of a span into it.
 func (t *Run) name(span trace.Span, key string) {
 	if span.IsRecording() {
 		span.SetAttributes(AttrRun.String(t.id), AttrWorkflow.String(t.workflow), AttrKey.String(key))

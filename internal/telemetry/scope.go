@@ -13,29 +13,29 @@ import (
 
 // A Scope is the place of a workflow function, a branch or an item among the spans. A branch or
 // an item has a span once Begin has named it, and the span begins when there is something to put
-// below it: a branch of which everything is replayed has none. All methods of a nil Scope,
-// that of a run which nobody traces, do nothing.
+// below it: a branch that is only replayed has none. A run that is not traced has a nil
+// Scope, whose methods do nothing.
 type Scope struct {
 	run *Run
 	up  *Scope // the one around it; nil: none
 
 	name  string // "branch pack"; empty: it has no span
 	key   string
-	outer context.Context // that of the function which opened the scope
-	// around is the span in it: of the segment, the scope around, or the
+	outer context.Context // that of the function that opened the scope
+	// around is the span in outer: that of the segment, that of the scope around, or the
 	// user's own.
 	around trace.SpanID
 	of     *Map // of an item: its Map
 
-	mu    sync.Mutex // branches of the scope meet here
+	mu    sync.Mutex // branches of the scope use it concurrently
 	inner context.Context
 	span  trace.Span
 	began time.Time
 	over  bool
 }
 
-// Root returns the scope of the run's workflow function, and that of its compensations, which
-// have no span of their own; nil: nobody traces.
+// Root returns the scope of the run's workflow function, and of its compensations, which
+// have no span of their own; nil: the run is not traced.
 func (t *Run) Root() *Scope {
 	if t.Segment == nil {
 		return nil
@@ -43,8 +43,8 @@ func (t *Run) Root() *Scope {
 	return &t.root
 }
 
-// Child returns the scope of a branch or an item. Without Begin it has no span, and what is in
-// it is below the scopes around it.
+// Child returns the scope of a branch or an item. Without Begin it has no span, and spans
+// in it are below those of the scopes around it.
 func (t *Scope) Child() *Scope {
 	if t == nil {
 		return nil
@@ -52,8 +52,8 @@ func (t *Scope) Child() *Scope {
 	return &Scope{run: t.run, up: t}
 }
 
-// Begin gives the scope its span. ctx is that of the call which opens the scope, and of is the
-// Map that the scope is an item of, if it is one. It returns the context for the function of the
+// Begin gives the scope its span. ctx is that of the call that opens the scope, and of is
+// the Map if the scope is an item of one. It returns the context for the function of the
 // scope: if nothing in it is replayed (live), the function finds its span there.
 func (t *Scope) Begin(ctx context.Context, what, name, key string, of *Map, live bool) context.Context {
 	if t == nil {
@@ -67,8 +67,8 @@ func (t *Scope) Begin(ctx context.Context, what, name, key string, of *Map, live
 	return t.in(ctx)
 }
 
-// in returns ctx with the span that what is done in the scope is below: the scope's own,
-// unless the user has put one around the call.
+// in returns ctx with the parent span for what is done in the scope: the scope's own
+// span, unless the user has put one around the call.
 func (t *Scope) in(ctx context.Context) context.Context {
 	around := trace.SpanContextFromContext(ctx)
 	if t.name == "" {
@@ -85,7 +85,7 @@ func (t *Scope) in(ctx context.Context) context.Context {
 	return trace.ContextWithSpan(ctx, trace.SpanFromContext(t.open()))
 }
 
-// open begins the span, once, and returns the context it is in.
+// open begins the span, once, and returns the context with it.
 func (t *Scope) open() context.Context {
 	outer := t.outer
 	switch {
@@ -104,8 +104,7 @@ func (t *Scope) open() context.Context {
 	return t.inner
 }
 
-// Settle ends, and so exports, the spans around what happens in the scope, the outermost
-// first.
+// Settle ends, and so exports, the scope's span and those around it, the outermost first.
 func (t *Scope) Settle() {
 	if t == nil {
 		return
@@ -120,8 +119,8 @@ func (t *Scope) Settle() {
 	t.end()
 }
 
-// Settled returns the context for what is exported below the scope now: ctx, the run's, if
-// the scope has no span.
+// Settled returns the context for spans that are exported below the scope now: ctx, the
+// run's, if the scope has no span.
 func (t *Scope) Settled(ctx context.Context) context.Context {
 	if t == nil {
 		return ctx
@@ -144,13 +143,13 @@ func (t *Scope) end() {
 }
 
 // End reports how the function of the scope ended: on its span or, if that had to be
-// exported before, on one after it. recorded: the outcome is.
+// exported before, on another one after it. recorded: the outcome is recorded.
 func (t *Scope) End(err error, recorded bool) {
 	if t == nil || t.name == "" {
 		return
 	}
 	if !recorded {
-		t.end() // what was exported below it finds it
+		t.end() // spans exported below it find it
 		return
 	}
 	inner := t.open()
@@ -171,7 +170,7 @@ func (t *Scope) End(err error, recorded bool) {
 	span.End()
 }
 
-// outcomeFor returns durable.outcome for an outcome that was recorded.
+// outcomeFor returns the value of durable.outcome for a recorded outcome.
 func outcomeFor(err error) string {
 	if err != nil {
 		return OutcomeFailed
@@ -190,7 +189,8 @@ type Wait struct {
 }
 
 // Waited makes the span of a wait that is over; ctx is the run's. The span is not open while
-// the run waits, which may be for years and in many processes: its beginning is stamped.
+// the run waits, which may be for years and in many processes: its start time is set
+// afterwards.
 func (t *Scope) Waited(ctx context.Context, key string, w Wait) {
 	if t == nil {
 		return

@@ -9,23 +9,23 @@ import (
 )
 
 // A Segment is what one process does of a run, from taking it (by a start or a
-// claim) to giving it up. Its span is over once the history has been read; what
-// the process does later hangs below it all the same. Its context stands in the
-// event that takes the run, so that the next segment can be linked to it, and so
-// that a run which is unloaded and loaded again in the same process goes on
-// below the same one.
+// claim) to giving it up. Its span ends once the history has been read; the
+// spans of what the process does later are nevertheless below it. Its context is
+// in the event that takes the run, so that the next segment can be linked to it,
+// and so that a run that is unloaded and loaded again in the same process
+// continues below the same segment.
 type Segment struct {
 	Context trace.SpanContext
 	Span    trace.Span // nil: it was ended by an earlier execution here
 }
 
 // BeginSegment begins the segment of a run that this process takes, or is about
-// to take: a span that is never ended is never exported. It returns nil when
-// nobody traces, or the run is not sampled.
+// to take: a span that is never ended is never exported. It returns nil if this
+// process does not trace, or the run is not sampled.
 func (tc *Tracing) BeginSegment(row *store.Run, recovered bool) *Segment {
 	start := Parse(row.Trace)
 	if start.IsValid() && !start.IsSampled() {
-		return nil // decided when it was started
+		return nil // that was decided when the run was started
 	}
 	ctx, name := trace.ContextWithRemoteSpanContext(context.Background(), start), "segment "+row.Workflow
 	var span trace.Span

@@ -11,7 +11,8 @@ import (
 	"github.com/holdfast-dev/holdfast/store"
 )
 
-// againKey is where a context has the ids of the span that is begun again in it.
+// againKey is the key under which a context has the ids of the span that is begun
+// again in it.
 type againKey struct{}
 
 // Again returns the ids of the span that is begun again in ctx, if one is.
@@ -20,31 +21,32 @@ func Again(ctx context.Context) (ids trace.SpanContext, ok bool) {
 	return ids, ok
 }
 
-// idsKept is whether the SDK keeps ids, once that was asked.
+// idsKept says whether the SDK keeps ids, once that was found out.
 type idsKept struct {
 	once sync.Once
 	ids  bool
 }
 
-// Start is what the history keeps of the span of a start, so that it can be
-// made again as it was. It is zero if there is no such span.
+// Start is what the history keeps of the span of a start, so that the same span can
+// be made again. It is zero if there is no such span.
 type Start struct {
 	Around  string // trace context around it
 	BeganAt int64  // by the clock of the process that made it, in nanoseconds since 1970
 	Linked  string // of a fork: trace context of the start it is linked to
 }
 
-// StartOf is what d, of an event that begins a history, says of the start.
+// StartOf returns what d, from an event that begins a history, says of the start.
 func StartOf(d *history.Beginning) Start {
 	return Start{Around: d.Around, BeganAt: d.BeganAt, Linked: d.Linked}
 }
 
-// KeepIn puts s into d, of an event that begins a history.
+// KeepIn puts s into d, for an event that begins a history.
 func (s Start) KeepIn(d *history.Beginning) {
 	d.Around, d.BeganAt, d.Linked = s.Around, s.BeganAt, s.Linked
 }
 
-// noParent is what history.Beginning.Around says of a start that nothing is around.
+// noParent is the value of history.Beginning.Around for a start without a span
+// around it.
 const noParent = "none"
 
 // traceOfStart describes a span of a start that began at that time in ctx.
@@ -60,7 +62,7 @@ func traceOfStart(ctx context.Context, span trace.Span, began time.Time) Start {
 }
 
 // began returns when the span of row's start began, or a time that is not before
-// that: what hangs below it must not begin earlier.
+// that: spans below it must not begin earlier.
 func (s *Start) began(tc *Tracing, row *store.Run) time.Time {
 	if s.Around != "" && s.BeganAt != 0 {
 		return time.Unix(0, s.BeganAt)
@@ -73,8 +75,8 @@ func (s *Start) began(tc *Tracing, row *store.Run) time.Time {
 	return at
 }
 
-// orphanStartAgain is StartAgain for a run that recovery has marked failed, of
-// which only the row is known here. It returns what is known of that start.
+// orphanStartAgain is StartAgain for a run that recovery has marked failed, and of
+// which only the row is known here. It returns what is known of the run's start.
 func (tc *Tracing) orphanStartAgain(ctx context.Context, row *store.Run) (s Start) {
 	start := Parse(row.Trace)
 	if !start.IsSampled() || !tc.keepsIDs(start) {
@@ -82,7 +84,7 @@ func (tc *Tracing) orphanStartAgain(ctx context.Context, row *store.Run) (s Star
 	}
 	h, err := tc.Store.Load(ctx, row.ID, store.Cursor{})
 	if err != nil {
-		return s // a trace is not worth the recovery of the others
+		return s // a trace is not worth delaying the recovery of the others
 	}
 	for first, err := range h.Events {
 		if d, bad := history.Of[history.Beginning](&first); err == nil && bad == nil {
@@ -94,8 +96,8 @@ func (tc *Tracing) orphanStartAgain(ctx context.Context, row *store.Run) (s Star
 	return s
 }
 
-// keepsIDs reports whether the SDK makes spans with the ids it is told (SpanIDs).
-// A span is begun for that, the first time it is asked, and not ended.
+// keepsIDs reports whether the SDK makes spans with given ids (SpanIDs). To find
+// out, the first call begins a span and never ends it.
 func (tc *Tracing) keepsIDs(start trace.SpanContext) bool {
 	tc.keeps.once.Do(func() {
 		_, span := tc.Tracer.Start(context.WithValue(context.Background(), againKey{}, start), "start")
@@ -105,7 +107,7 @@ func (tc *Tracing) keepsIDs(start trace.SpanContext) bool {
 }
 
 // StartAgain begins and ends the span of a run's start, if its ids can be kept; s is
-// what its creation says of it, and created is when that was recorded.
+// what the run's creation says of the span, and created is when that was recorded.
 func (tc *Tracing) StartAgain(row *store.Run, s *Start, created store.Time) {
 	start := Parse(row.Trace)
 	if s.Around == "" || !start.IsSampled() {
@@ -119,7 +121,7 @@ func (tc *Tracing) StartAgain(row *store.Run, s *Start, created store.Time) {
 	_, span := tc.Tracer.Start(context.WithValue(ctx, againKey{}, start), "start "+row.Workflow,
 		trace.WithSpanKind(trace.SpanKindProducer), trace.WithTimestamp(began))
 	if sc := span.SpanContext(); sc.SpanID() != start.SpanID() || sc.TraceID() != start.TraceID() || !span.IsRecording() {
-		return // nobody keeps the ids: what is not ended is not exported
+		return // the SDK does not keep the ids: a span that is not ended is not exported
 	}
 	describeStart(span, row, row.InitialVersion)
 	if from := Parse(s.Linked); from.IsValid() {
@@ -132,7 +134,8 @@ func (tc *Tracing) StartAgain(row *store.Run, s *Start, created store.Time) {
 	span.End(trace.WithTimestamp(end))
 }
 
-// describeStart says of which run, and of what version of it, span is the start.
+// describeStart puts into span of which run, and of what version of it, it is the
+// start.
 func describeStart(span trace.Span, row *store.Run, version string) {
 	span.SetAttributes(AttrRun.String(row.ID), AttrWorkflow.String(row.Workflow), AttrVersion.String(version))
 	if row.Parent != "" {

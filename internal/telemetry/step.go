@@ -10,20 +10,20 @@ import (
 )
 
 // A Step has the spans of a step in this execution: its own and that of the attempt in
-// progress. A nil Step is one that nobody traces.
+// progress. A nil Step is not traced.
 type Step struct {
 	scope   *Scope
 	name    string // "step pay"
 	call    string // "pay"
 	key     string
-	inner   context.Context // the step's own span is in it
+	inner   context.Context // with the step's own span
 	span    trace.Span
 	over    bool
 	attempt trace.Span      // nil: none is in progress
-	body    context.Context // the span of the last attempt is in it
+	body    context.Context // with the span of the last attempt
 }
 
-// Step begins the span of a step, for which ctx was called; undo: it is a compensation.
+// Step begins the span of a step that was called with ctx; undo: it is a compensation.
 func (t *Scope) Step(ctx context.Context, name, key string, undo bool) *Step {
 	if t == nil {
 		return nil
@@ -52,8 +52,8 @@ func (st *Step) Attempt(ctx context.Context, n int) context.Context {
 	return st.body
 }
 
-// Context returns a context with the span of the attempt that was made last; ctx, the run's,
-// if there is none.
+// Context returns a context with the span of the last attempt; ctx, the run's, if there
+// is none.
 func (st *Step) Context(ctx context.Context) context.Context {
 	if st == nil || st.body == nil {
 		return ctx
@@ -64,7 +64,7 @@ func (st *Step) Context(ctx context.Context) context.Context {
 // AttemptEnd is how an attempt, or a step without one, ended.
 type AttemptEnd struct {
 	Number   int
-	At       time.Time // when the body returned; what came later is recording
+	At       time.Time // when the body returned; recording comes later
 	Took     time.Duration
 	Outcome  string
 	Err      error // of the body
@@ -72,8 +72,8 @@ type AttemptEnd struct {
 	Recorded bool
 }
 
-// Settled returns end with what became of recording it: final if it is to be the
-// step's outcome.
+// Settled returns end with the result err of recording it; final: it is to be the step's
+// outcome.
 func (end AttemptEnd) Settled(err error, final bool) AttemptEnd {
 	end.Final, end.Recorded = final, err == nil
 	if err != nil {
@@ -93,7 +93,7 @@ type Failure struct {
 }
 
 // End ends the span of an attempt, and before it those around it. began is when the step's first
-// attempt did; before are its failures if this attempt was the last.
+// attempt began; before are the step's failures if this attempt was the last.
 func (st *Step) End(end AttemptEnd, began store.Time, before []Failure) {
 	if st == nil {
 		return
@@ -124,8 +124,8 @@ func (st *Step) End(end AttemptEnd, began store.Time, before []Failure) {
 }
 
 // endWhole makes the span of a step that took several attempts, maybe in
-// several processes: from the first one's beginning to now, each failure an
-// event.
+// several processes: from the beginning of the first one to now, with an event for each
+// failure.
 func (st *Step) endWhole(end AttemptEnd, began store.Time, before []Failure) {
 	t := st.scope.run
 	_, span := t.tracing.Tracer.Start(st.inner, "end "+st.name, trace.WithTimestamp(t.tracing.LocalTime(began)))

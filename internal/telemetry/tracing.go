@@ -4,22 +4,22 @@
 //	start.go    the span of a start, which may be exported again
 //	segment.go  what one process does of a run
 //	run.go      the spans of one execution of a run
-//	scope.go    in it, those of branches, items and waits
+//	scope.go those of its branches, items and waits
 //	step.go     of steps and their attempts
 //	map.go      of a Map, one over all processes
 //	metrics.go  the instruments
 //
-// One run is one trace, across all the processes it lives in. Start makes a
-// short span, which continues the caller's trace, and its context is kept with
-// the run; each process that takes the run makes a segment below that, and what
-// it does hangs below its segment. What is replayed makes no spans.
+// One run is one trace, across all its processes. Start makes a short span, which
+// continues the caller's trace, and its context is kept with the run. Each process
+// that takes the run makes a segment below that span, and the spans of what it
+// does are below its segment. Replayed calls make no spans.
 //
-// A process may be killed at any moment, and what it has not exported then is
-// lost, spans that are still open above all. So a span with others below it is
+// A process may be killed at any moment, and then loses the spans that it has not
+// exported, above all those that are still open. So a span with others below it is
 // ended, and so exported, before the first of those is and before the run waits:
-// whatever arrives has its parent there, and no span is open for days. How long
-// the whole took, and how it ended, is said at its end by a span "end ...",
-// whose beginning is stamped.
+// every span that arrives finds its parent, and no span is open for days. At the
+// end a span "end ..." says how long the whole took, and how it ended; its start
+// time is set afterwards.
 //
 // No payload and no message of an error goes into a span, unless
 // Options.Verbatim asks for it: they may hold secrets.
@@ -77,7 +77,7 @@ const (
 	OutcomeOK         = "ok"
 	OutcomeFailed     = "failed"
 	OutcomeStopped    = "stopped"    // from outside: nothing was recorded, and it is made again
-	OutcomeUnrecorded = "unrecorded" // it came to its end, and that could not be recorded here
+	OutcomeUnrecorded = "unrecorded" // it ended, and that could not be recorded here
 	OutcomeTimedOut   = "timed_out"
 	OutcomeRefused    = "refused"
 )
@@ -94,14 +94,14 @@ const (
 // TracerName is the instrumentation scope.
 const TracerName = "github.com/holdfast-dev/holdfast/durable"
 
-// maxReason bounds the text of an error in a span, in bytes.
+// maxReason limits the text of an error in a span, in bytes.
 const maxReason = 4 << 10
 
 // NewTracer returns the tracer of the engine.
 func NewTracer(p trace.TracerProvider) trace.Tracer { return p.Tracer(TracerName) }
 
 // Format returns a span context as it is kept in a row or an event: the W3C
-// traceparent and, behind a blank, the tracestate if there is one.
+// traceparent and, after a blank, the tracestate if there is one.
 func Format(sc trace.SpanContext) string {
 	if !sc.IsValid() {
 		return ""
@@ -113,8 +113,8 @@ func Format(sc trace.SpanContext) string {
 	return s
 }
 
-// Parse reads what Format has written. What cannot be read is no context: a trace
-// is not worth a run.
+// Parse reads what Format has written. If it cannot be read, Parse returns an
+// empty context: a trace is not worth a run.
 func Parse(s string) trace.SpanContext {
 	parent, state, _ := strings.Cut(s, " ")
 	part := strings.Split(parent, "-")
@@ -139,7 +139,7 @@ func Parse(s string) trace.SpanContext {
 	return trace.NewSpanContext(c)
 }
 
-// Link links to a span; what says which one it is.
+// Link returns a link to a span; what says which one it is.
 func Link(sc trace.SpanContext, what string) trace.Link {
 	return trace.Link{SpanContext: sc, Attributes: []attribute.KeyValue{attrLink.String(what)}}
 }
@@ -149,11 +149,12 @@ type Tracing struct {
 	Tracer     trace.Tracer
 	Store      store.Store
 	ExecutorID string
-	// Link has each segment begin a trace of its own, linked to the start.
+	// Link makes each segment begin a trace of its own, linked to the start.
 	Link bool
 	// Verbatim lets messages of errors into spans.
 	Verbatim bool
-	// KindOf returns what an error is called where its message must not stand.
+	// KindOf returns the name of an error for places where its message must not
+	// appear.
 	KindOf func(error) string
 	// StoreTime converts a moment of this process's clock to the store's.
 	StoreTime func(time.Time) store.Time
@@ -162,9 +163,9 @@ type Tracing struct {
 }
 
 // StartSpan begins the span of the start of a run and keeps its context in the
-// row. It is to be ended once the run is there, and not when it was there before
-// or could not be started: what is not ended is not exported. What it also returns is
-// to be kept in the history.
+// row. The caller ends it once the run exists, but not if the run existed before
+// or could not be started: a span that is not ended is not exported. The returned
+// Start is to be kept in the history.
 func (tc *Tracing) StartSpan(ctx context.Context, row *store.Run, links ...trace.Link) (trace.Span, Start) {
 	around := trace.SpanContextFromContext(ctx)
 	if row.Parent != "" && around.IsValid() && !around.IsSampled() {
@@ -186,9 +187,9 @@ func (tc *Tracing) StartSpan(ctx context.Context, row *store.Run, links ...trace
 	return span, traceOfStart(ctx, span, began)
 }
 
-// EndRunSpan tells that a run has ended and how: its span reaches from the
-// creation of the run to now, over all processes, below the span of the start or,
-// if nobody made that, the one in ctx. s is what is known of the start.
+// EndRunSpan reports that a run has ended, and how: its span reaches from the
+// creation of the run to now, over all processes. It is below the span of the
+// start or, if there is none, the one in ctx. s is what is known of the start.
 func (tc *Tracing) EndRunSpan(ctx context.Context, row *store.Run, s *Start, status store.Status, err error, more ...attribute.KeyValue) {
 	if start := Parse(row.Trace); start.IsValid() {
 		ctx = trace.ContextWithRemoteSpanContext(ctx, start)
@@ -225,7 +226,7 @@ func (tc *Tracing) MarkFailed(span trace.Span, err error) {
 	span.SetAttributes(attrErrorType.String(kind))
 }
 
-// AddException adds what has failed as an event of a span.
+// AddException adds an error to a span, as an event.
 func (tc *Tracing) AddException(span trace.Span, err error, at time.Time, more ...attribute.KeyValue) {
 	attrs := append(more, attrExceptionType.String(tc.KindOf(err)))
 	if tc.Verbatim && err != nil {
@@ -234,17 +235,17 @@ func (tc *Tracing) AddException(span trace.Span, err error, at time.Time, more .
 	span.AddEvent("exception", trace.WithTimestamp(at), trace.WithAttributes(attrs...))
 }
 
-// LocalTime is StoreTime the other way: spans of one process are of one clock.
+// LocalTime is the inverse of StoreTime: all spans of one process use one clock.
 func (tc *Tracing) LocalTime(t store.Time) time.Time {
 	now := time.Now()
 	return now.Add(t.Sub(tc.StoreTime(now)))
 }
 
-// maxBaggage is what W3C lets a baggage have, in bytes.
+// maxBaggage is the largest baggage that W3C provides for, in bytes.
 const maxBaggage = 8 << 10
 
 // Baggage returns the baggage of the caller of Start as it is kept with the run;
-// one that is too large is not.
+// empty if it is too large.
 func Baggage(ctx context.Context) string {
 	if s := baggage.FromContext(ctx).String(); len(s) <= maxBaggage {
 		return s
@@ -252,13 +253,13 @@ func Baggage(ctx context.Context) string {
 	return ""
 }
 
-// What runs and their surroundings say to each other is seen on both sides: a
-// signal is a span of its sender, and the wait that takes it is linked to that;
-// a child's start hangs below its parent's segment, and the wait of the parent
-// is linked to the segment in which the child ended.
+// Communication of a run shows on both sides: a signal is a span of its sender,
+// and the wait that takes it is linked to that span; a child's start is below its
+// parent's segment, and the wait of the parent is linked to the segment in which
+// the child ended.
 
 // StartSend begins the span of a signal or request to a run, whose context
-// travels with the message. The function it returns ends it.
+// travels with the message. The function that it returns ends the span.
 func (tc *Tracing) StartSend(ctx context.Context, m *store.Message) (end func(error)) {
 	end = func(error) {}
 	if m.Kind != store.KindSignal && m.Kind != store.KindRequest || m.Data != nil {
