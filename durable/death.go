@@ -1,12 +1,16 @@
 package durable
 
 import (
+	"encoding/json"
 	"errors"
+	"fmt"
 	"reflect"
 	"runtime"
 	"sync/atomic"
 
 	"github.com/holdfast-dev/holdfast/internal/envelope"
+	"github.com/holdfast-dev/holdfast/internal/history"
+	"github.com/holdfast-dev/holdfast/store"
 )
 
 // A death is why a run makes no further durable calls in this process.
@@ -114,4 +118,81 @@ func codeOfDecode(err error) string {
 		return CodeDamaged
 	}
 	return CodeUndecodable
+}
+
+// ErrNoHistory is why a run is damaged of which a row is all that is left. There is
+// nothing that it could be resumed or repaired from: a copy of it may be imported, once
+// what is left is deleted.
+var ErrNoHistory = history.ErrNoHistory
+
+// DamagedError says that a run's history cannot be believed.
+type DamagedError struct {
+	RunID string
+	Seq   int64 // of the event; 0: unknown
+	Err   error
+}
+
+func (e *DamagedError) Error() string {
+	if errors.Is(e.Err, ErrNoHistory) {
+		return fmt.Sprintf("run %s is damaged: %v", e.RunID, e.Err)
+	}
+	if e.Seq == 0 {
+		return fmt.Sprintf("run %s is damaged: %v. It stays as it is until it is repaired", e.RunID, e.Err)
+	}
+	return fmt.Sprintf("run %s: event %d is damaged: %v. Nothing after it is believed; the run stays as it is until it is repaired", e.RunID, e.Seq, e.Err)
+}
+
+func (e *DamagedError) Unwrap() error { return e.Err }
+
+// Is matches store.ErrCorrupt.
+func (e *DamagedError) Is(target error) bool { return target == store.ErrCorrupt }
+
+type damagedErrorJSON struct {
+	RunID string
+	Seq   int64
+	Err   string
+}
+
+// MarshalJSON makes the error one that is found again where it was recorded.
+func (e *DamagedError) MarshalJSON() ([]byte, error) {
+	return json.Marshal(damagedErrorJSON{e.RunID, e.Seq, fmt.Sprint(e.Err)})
+}
+
+// UnmarshalJSON reads what MarshalJSON has written; of Err it keeps the message.
+func (e *DamagedError) UnmarshalJSON(b []byte) error {
+	var j damagedErrorJSON
+	err := json.Unmarshal(b, &j)
+	*e = DamagedError{RunID: j.RunID, Seq: j.Seq, Err: errors.New(j.Err)}
+	return err
+}
+
+// UnrecordedError says that the outcome of a durable call could not be recorded,
+// although the store was there. What comes after the call cannot be recorded
+// either, so the run is parked: a resume makes the call again.
+type UnrecordedError struct {
+	RunID string
+	Key   string // of the call
+	Err   error
+}
+
+func (e *UnrecordedError) Error() string {
+	return fmt.Sprintf("run %s: the outcome of %s is not recorded: %s. The run is parked; find the cause, then resume it", e.RunID, e.Key, e.Err)
+}
+
+func (e *UnrecordedError) Unwrap() error { return e.Err }
+
+type unrecordedErrorJSON struct{ RunID, Key, Err string }
+
+// MarshalJSON makes the error one that is found again where it was recorded.
+func (e *UnrecordedError) MarshalJSON() ([]byte, error) {
+	return json.Marshal(unrecordedErrorJSON{e.RunID, e.Key, fmt.Sprint(e.Err)})
+}
+
+// UnmarshalJSON reads what MarshalJSON has written; of Err it keeps the message, and what it
+// wraps is recorded beside it.
+func (e *UnrecordedError) UnmarshalJSON(b []byte) error {
+	var j unrecordedErrorJSON
+	err := json.Unmarshal(b, &j)
+	*e = UnrecordedError{RunID: j.RunID, Key: j.Key, Err: errors.New(j.Err)}
+	return err
 }

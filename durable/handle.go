@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"reflect"
+	"strings"
 	"time"
 
 	"github.com/holdfast-dev/holdfast/internal/history"
@@ -209,3 +210,69 @@ func (w *watchers) somebodyServes(ctx context.Context, row *store.Run) bool {
 	}
 	return false
 }
+
+// RunError says how a run ended that has no result.
+type RunError struct {
+	RunID       string
+	Workflow    string
+	Status      store.Status // Failed or Cancelled
+	Reason      string
+	Recoverable bool
+	Err         error // as recorded; nil when the engine failed the run
+}
+
+func (e *RunError) Error() string {
+	return fmt.Sprintf("run %s (%s) %s: %s", e.RunID, e.Workflow, e.Status, e.Reason)
+}
+
+func (e *RunError) Unwrap() error { return e.Err }
+
+// Is matches ErrRunFailed and ErrRunCancelled by the status.
+func (e *RunError) Is(target error) bool {
+	return target == ErrRunFailed && e.Status == store.Failed ||
+		target == ErrRunCancelled && e.Status == store.Cancelled
+}
+
+// InterruptedError says that a run stopped without an outcome, why, and how to
+// go on.
+type InterruptedError struct {
+	RunID    string
+	Workflow string
+	Code     string // empty: a graceful stop; see the Code constants
+	Reason   string
+	Err      error // what stopped it, as recorded; nil: nothing but the stop itself
+}
+
+func (e *InterruptedError) Error() string {
+	why := ""
+	if e.Reason != "" {
+		why = ": " + strings.TrimRight(e.Reason, ".")
+	}
+	return fmt.Sprintf("run %s (%s) was interrupted%s. Resume it with operate.On(engine).Resume(ctx, %q), or let durable.Recover(ctx) of a process that serves it continue it",
+		e.RunID, e.Workflow, why, e.RunID)
+}
+
+func (e *InterruptedError) Is(target error) bool { return target == ErrInterrupted }
+
+func (e *InterruptedError) Unwrap() error { return e.Err }
+
+// NotResumableError says in which status a run was that cannot be resumed from
+// it.
+type NotResumableError struct {
+	RunID  string
+	Status store.Status
+	Reason string
+	// Paused is set where Unpause lets the run go on.
+	Paused bool
+}
+
+func (e *NotResumableError) Error() string {
+	s := fmt.Sprintf("Session %s is not resumable (status: %s)", e.RunID, e.Status)
+	if e.Reason != "" {
+		s += ": " + e.Reason
+	}
+	return s
+}
+
+// Is matches ErrNotResumable.
+func (e *NotResumableError) Is(target error) bool { return target == ErrNotResumable }

@@ -10,7 +10,6 @@ import (
 	"github.com/holdfast-dev/holdfast/internal/commit"
 	"github.com/holdfast-dev/holdfast/internal/guard"
 	"github.com/holdfast-dev/holdfast/internal/history"
-	"github.com/holdfast-dev/holdfast/internal/stuck"
 	"github.com/holdfast-dev/holdfast/store"
 )
 
@@ -27,10 +26,6 @@ var (
 	// ErrNotPaused: the run is not paused.
 	ErrNotPaused = errors.New("durable: run not paused")
 )
-
-// CodePaused is the code of a paused run in Report.Stuck. The row of a paused run
-// says so in Paused, and keeps its own code.
-const CodePaused = stuck.CodePaused
 
 // NotPausedError says that Unpause was called for a run that was not paused.
 type NotPausedError struct {

@@ -385,3 +385,31 @@ func (o *startOptions) checkFrom(ctx context.Context, id string) error {
 	}
 	return nil
 }
+
+// ConflictError says what a run id is already used for.
+type ConflictError struct {
+	RunID    string
+	Have     string // workflow of the run that exists
+	Want     string // workflow that was to be started
+	SameFlow bool   // the workflow is the same and the input differs
+	// OtherParent: workflow and input are the same, and it is not a child of the
+	// run that was to start it, but of Parent; empty: of none.
+	OtherParent bool
+	Parent      string
+}
+
+func (e *ConflictError) Error() string {
+	switch {
+	case e.OtherParent && e.Parent == "":
+		return fmt.Sprintf("durable: run %q of workflow %s exists already and is no child: use another id, or wait for it with Handle(%q) in a step", e.RunID, e.Have, e.RunID)
+	case e.OtherParent:
+		return fmt.Sprintf("durable: run %q of workflow %s exists already as a child of another call or run, %s: use another id", e.RunID, e.Have, e.Parent)
+	case e.Have == "":
+		return fmt.Sprintf("durable: run %q exists already and is another one than the run of workflow %s that was to be started: use another id", e.RunID, e.Want)
+	case e.SameFlow:
+		return fmt.Sprintf("durable: run %q of workflow %s exists already with another input: use another id, or read it with Handle(%q)", e.RunID, e.Have, e.RunID)
+	}
+	return fmt.Sprintf("durable: run %q exists already as a run of workflow %s, not %s: use another id", e.RunID, e.Have, e.Want)
+}
+
+func (e *ConflictError) Is(target error) bool { return target == ErrConflict }

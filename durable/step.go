@@ -266,3 +266,26 @@ func notOfStep(err error) error {
 	}
 	return err
 }
+
+// StepError is the recorded failure of a step: what Step and Retry return, the
+// same live and on replay.
+type StepError struct {
+	RunID     string
+	Key       string // of the step
+	Attempt   int    // the last attempt
+	Max       int    // attempts allowed; 0: no limit
+	Permanent bool   // the error was marked Permanent or is one that cannot be mended
+	Err       error  // as recorded: message, registered sentinels and types
+}
+
+func (e *StepError) Error() string {
+	if e.Max == 1 {
+		return fmt.Sprintf("step %s: %v", e.Key, e.Err)
+	}
+	if e.Max == 0 {
+		return fmt.Sprintf("step %s: attempt %d: %v", e.Key, e.Attempt, e.Err)
+	}
+	return fmt.Sprintf("step %s: attempt %d of %d: %v", e.Key, e.Attempt, e.Max, e.Err)
+}
+
+func (e *StepError) Unwrap() error { return e.Err }

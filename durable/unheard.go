@@ -13,11 +13,6 @@ import (
 	"github.com/holdfast-dev/holdfast/store"
 )
 
-// CodeStranded is the code, in a list of stuck runs, of a run that waits for a child
-// which has ended without the run being told. Verify reports the same. The row of a run
-// never has this code. Resume tells the run.
-const CodeStranded = stuck.CodeStranded
-
 // unheard is a child of whose end a run that waits for it will not hear.
 type unheard struct {
 	child string
