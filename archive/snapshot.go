@@ -73,8 +73,14 @@ func (s *RunSnapshot) begin() {
 }
 
 // Option returns the snapshot as an option of Start: the run begins with the
-// content of the snapshot instead of from nothing. See operate.FromExport.
-func (s *RunSnapshot) Option() durable.StartOption { return operate.FromExport(s.file) }
+// content of the snapshot instead of from nothing. See operate.FromExport. With no
+// snapshot, a nil s, the run begins from nothing.
+func (s *RunSnapshot) Option() durable.StartOption {
+	if s == nil {
+		return operate.FromExport(nil)
+	}
+	return operate.FromExport(s.file)
+}
 
 // Restore brings an archived run back into a store that does not have it, under
 // its id and with its events, and resumes it unless it had ended. The run goes on

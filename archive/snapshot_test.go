@@ -187,3 +187,18 @@ func TestWhatAJumpHasLeftBehindCountsForNothingInTheSnapshot(t *testing.T) {
 	}
 	require.Positive(t, left, "it is in the trace all the same, and says that it was left")
 }
+
+// An entry of a run that never waited has no snapshot, and a start with what BuildSnapshot
+// returned for it begins from nothing.
+func TestAStartFromNoSnapshotBeginsFromNothing(t *testing.T) {
+	wf := durable.Define("w", func(ctx context.Context, in int) (int, error) { return in, say(ctx, "only") })
+	p := boot(t, memory.Open(), durable.Options{Workflows: []durable.Definition{wf}})
+	_, err := wf.Run(p.ctx, "r", 1)
+	require.NoError(t, err)
+	none := snapshotOf(t, p, "r")
+	require.Nil(t, none)
+
+	out, err := wf.Run(p.ctx, "again", 2, none.Option())
+	require.NoError(t, err)
+	require.Equal(t, 2, out)
+}
