@@ -187,36 +187,20 @@ func (op *Operator) rename(f *runfile.File, id string) error {
 	var sum uint32
 	for i := range f.Events {
 		ev := &f.Events[i]
-		d, err := history.DataOf(ev)
+		said, err := history.Decode(ev)
+		if err == nil {
+			err = recast(ev, said, old, sum)
+		}
 		if err != nil {
 			return &durable.DamagedError{RunID: old, Seq: ev.Seq, Err: err}
 		}
-		if d.Around != "" { // the span of that start belongs to the original
-			if ev.Data, err = history.WithField(ev.Data, "around", []byte(`""`)); err != nil {
-				return &durable.DamagedError{RunID: old, Seq: ev.Seq, Err: err}
+		switch d := said.(type) {
+		case *history.ChildBegun:
+			if !d.Abandon && lineage.Has(ev) {
+				open[ev.Key] = true
 			}
-		}
-		if d.Run != nil {
-			if ev.Data, err = history.WithField(ev.Data, "run", d.Run.CopyOf(old)); err != nil {
-				return &durable.DamagedError{RunID: old, Seq: ev.Seq, Err: err}
-			}
-		}
-		if d.Cut != nil {
-			d.Cut.Sum = sum
-			if ev.Data, err = history.WithField(ev.Data, "cut", d.Cut.Encode()); err != nil {
-				return &durable.DamagedError{RunID: old, Seq: ev.Seq, Err: err}
-			}
-		}
-		switch {
-		case ev.Type == store.ChildStarted && !d.Abandon && lineage.Has(ev):
-			open[ev.Key] = true
-		case ev.Type == store.ChildFinished:
+		case *history.ChildEnd:
 			delete(open, ev.Key)
-		case ev.Type == store.WorkflowStarted && d.Generation > 0:
-			// The first event of a generation repeats the sum before it.
-			if ev.Data, err = history.WithField(ev.Data, "sum", fmt.Appendf(nil, "%d", sum)); err != nil {
-				return &durable.DamagedError{RunID: old, Seq: ev.Seq, Err: err}
-			}
 		}
 		plain, err := op.sealer.Unseal(payload.PlaceOf(old, ev), ev.Payload)
 		if err != nil {
@@ -241,6 +225,39 @@ func (op *Operator) rename(f *runfile.File, id string) error {
 	}
 	f.Run.ID, f.Run.ForkedFrom, f.Run.Parent, f.Run.ParentKey, f.Run.Dedup = id, old, "", "", ""
 	return nil
+}
+
+// recast replaces what an event says that holds only in the run old; sum is that of the event
+// before it in the copy.
+func recast(ev *store.Event, said any, old string, sum uint32) (err error) {
+	set := func(field string, value []byte) {
+		if err == nil {
+			ev.Data, err = history.WithField(ev.Data, field, value)
+		}
+	}
+	follow := func(cut *history.Cut) {
+		if cut != nil {
+			cut.Sum = sum
+			set("cut", cut.Encode())
+		}
+	}
+	switch d := said.(type) {
+	case *history.Beginning:
+		if d.Around != "" { // the span of that start belongs to the original
+			set("around", []byte(`""`))
+		}
+		if d.Run != nil {
+			set("run", d.Run.CopyOf(old))
+		}
+		if ev.Type == store.WorkflowStarted { // of a later generation, which repeats the sum before it
+			set("sum", fmt.Appendf(nil, "%d", sum))
+		}
+	case *history.Act:
+		follow(d.Cut)
+	case *history.Recovery:
+		follow(d.Cut)
+	}
+	return err
 }
 
 // importing is an import in progress. Its acts, in order: it creates the run, with its
@@ -336,9 +353,14 @@ func (in *importing) create(ctx context.Context) error {
 func (in *importing) born() (history.Beginning, error) {
 	l := store.LineageOf(in.file.Branches, in.file.Run.Branch)
 	for i := range in.file.Events {
-		if ev := &in.file.Events[i]; l.Has(ev) {
+		ev := &in.file.Events[i]
+		switch {
+		case !l.Has(ev):
+			continue
+		case ev.Type == store.WorkflowCreated, ev.Type == store.WorkflowStarted:
 			return history.Of[history.Beginning](ev)
 		}
+		break // nobody can make anything of such a history
 	}
 	return history.Beginning{}, nil
 }

@@ -134,8 +134,8 @@ func (op *Operator) editedPayload(id string, old *store.Event, value any, force 
 // sameType returns an error unless a value, and its payload, is of the same type as the old
 // outcome. A failure has no type.
 func (op *Operator) sameType(id string, old *store.Event, value any, env []byte) error {
-	if d, err := history.DataOf(old); err != nil || !hasType(old, &d) {
-		return nil // an unreadable payload is reported when it is replaced
+	if !hasType(old) {
+		return nil
 	}
 	was, is := "", ""
 	if len(old.Payload) > 0 {
@@ -199,7 +199,7 @@ func (op *Operator) edit(ctx context.Context, v *view, rv *revision, old *store.
 	if err != nil {
 		return err
 	}
-	d := &history.Data{Executor: op.desk.ID(), Reason: guard.Text(o.Reason, guard.MaxText), By: guard.Text(o.By, guard.MaxText)}
+	d := &history.Act{Executor: op.desk.ID(), Reason: guard.Text(o.Reason, guard.MaxText), By: guard.Text(o.By, guard.MaxText)}
 	a := rv.act(row, d)
 	a.Hold, a.Cut.Reason = hold, "edited "+old.Key
 	a.Event.Type, a.Event.Key = store.Edited, old.Key
@@ -207,11 +207,10 @@ func (op *Operator) edit(ctx context.Context, v *view, rv *revision, old *store.
 		code, reason := durable.CodeEdited, history.EditedReason(old.Key)
 		a.Row.Code, a.Row.Reason = &code, &reason
 	}
-	was, err := history.DataOf(old)
+	ev, err := replacement(old)
 	if err != nil {
 		return &durable.DamagedError{RunID: row.ID, Seq: old.Seq, Err: err}
 	}
-	ev := replacement(old, &was)
 	ev.Payload = env
 	a.Then = []store.Event{ev}
 	_, err = op.desk.Act(ctx, row, v.Branches, a)
@@ -248,30 +247,37 @@ func editable(rec *history.Call) string {
 }
 
 // hasType reports whether an outcome has a value, so that its type is known: a failure, a timeout
-// and a refusal have none.
-func hasType(old *store.Event, was *history.Data) bool {
-	switch old.Type {
-	case store.StepCompleted, store.ItemCompleted, store.SignalReceived:
-		return was.Error == nil
-	case store.ChildFinished:
-		return was.Status == store.Completed
+// and a refusal have none. Of one that cannot be read this is not known; its replacement reports it.
+func hasType(old *store.Event) bool {
+	said, err := history.Decode(old)
+	if err != nil {
+		return false
+	}
+	switch d := said.(type) {
+	case *history.StepEnd, *history.ItemEnd:
+		return old.Type == store.StepCompleted || old.Type == store.ItemCompleted
+	case *history.WaitEnd:
+		return old.Type == store.SignalReceived && d.Error == nil
+	case *history.ChildEnd:
+		return d.Status == store.Completed
 	}
 	return false
 }
 
 // replacement returns the outcome that replaces old, without its payload. The message that old
 // consumed stays consumed: it must not reach the next call that waits.
-func replacement(old *store.Event, was *history.Data) store.Event {
+func replacement(old *store.Event) (store.Event, error) {
 	ev := store.Event{Type: store.StepCompleted, Key: old.Key, Attempt: old.Attempt, Ordinal: old.Ordinal}
-	d := &history.Data{Input: was.Input, Items: was.Items}
-	switch old.Type {
-	case store.ItemCompleted, store.ItemFailed:
-		ev.Type = store.ItemCompleted
-	case store.SignalReceived, store.WaitTimedOut, store.WaitClosed:
-		ev.Type, d.Message = store.SignalReceived, was.Message
-	case store.ChildFinished:
-		ev.Type, d.Message, d.Name, d.Status = store.ChildFinished, was.Message, was.Name, store.Completed
+	said, err := history.Decode(old)
+	switch was := said.(type) {
+	case *history.StepEnd:
+		ev.Data = history.Encode(&history.StepEnd{Input: was.Input, Items: was.Items})
+	case *history.ItemEnd:
+		ev.Type, ev.Data = store.ItemCompleted, history.Encode(&history.ItemEnd{Input: was.Input, Items: was.Items})
+	case *history.WaitEnd:
+		ev.Type, ev.Data = store.SignalReceived, history.Encode(&history.WaitEnd{Message: was.Message})
+	case *history.ChildEnd:
+		ev.Type, ev.Data = store.ChildFinished, history.Encode(&history.ChildEnd{Status: store.Completed, Name: was.Name, Message: was.Message})
 	}
-	ev.Data = d.Encode()
-	return ev
+	return ev, err
 }

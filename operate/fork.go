@@ -204,19 +204,39 @@ func (v *view) forked(name string, f *forking, o *ForkOptions, begin func(row *s
 // copied returns an event in the form it has in a fork, with its payload opened.
 func (v *view) copied(ev *store.Event, attributes map[string]string) (store.Event, error) {
 	c := *ev
-	d, err := history.DataOf(ev)
-	if err != nil {
+	var err error
+	if c.Data, err = forkedData(ev, attributes); err != nil {
 		return c, &durable.DamagedError{RunID: v.Row.ID, Seq: ev.Seq, Err: err}
-	}
-	if d.Message != 0 || ev.Type == store.AttributesSet {
-		d.Message = 0 // the fork has its own inbox
-		d.Attributes = merged(d.Attributes, attributes)
-		c.Data = d.Encode()
 	}
 	if c.Payload, err = v.op.sealer.Unseal(payload.PlaceOf(v.Row.ID, ev), ev.Payload); err != nil {
 		return c, &durable.UndecodableError{RunID: v.Row.ID, Key: history.NameOf(ev), Err: err}
 	}
 	return c, nil
+}
+
+// forkedData returns the data of an event in a fork, which has its own inbox, and whose
+// attributes are set beside those of the source.
+func forkedData(ev *store.Event, attributes map[string]string) ([]byte, error) {
+	said, err := history.Decode(ev)
+	if err != nil {
+		return nil, err
+	}
+	switch d := said.(type) {
+	case *history.WaitEnd:
+		if d.Message != 0 {
+			d.Message = 0
+			return history.Encode(d), nil
+		}
+	case *history.ChildEnd:
+		if d.Message != 0 {
+			d.Message = 0
+			return history.Encode(d), nil
+		}
+	case *history.AttributeSet:
+		d.Attributes = merged(d.Attributes, attributes)
+		return history.Encode(d), nil
+	}
+	return ev.Data, nil
 }
 
 // merged returns a under b; where b is empty, a is without.

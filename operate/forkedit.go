@@ -146,12 +146,14 @@ func (v *view) edited(f *forking, o *ForkOptions) error {
 		if err != nil {
 			return err
 		}
-		was, err := history.DataOf(old)
+		ev := *old
+		var now store.Event
+		if ev.Data, err = forkedData(old, nil); err == nil {
+			now, err = replacement(&ev)
+		}
 		if err != nil {
 			return &durable.DamagedError{RunID: v.Row.ID, Seq: old.Seq, Err: err}
 		}
-		was.Message = 0 // the fork has its own inbox
-		now, ev := replacement(old, &was), *old
 		ev.Type, ev.Data, ev.Payload = now.Type, now.Data, env
 		sum := payload.InputHash(env)
 		f.edits = append(f.edits, forkEdit{old: old, event: ev, hash: hex.EncodeToString(sum[:])})

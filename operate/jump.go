@@ -172,10 +172,10 @@ func (op *Operator) inboxOf(ctx context.Context, id string) ([]store.Message, er
 // because of a Jump, and goes on unless another pause was requested meanwhile.
 func (op *Operator) jump(ctx context.Context, v *view, rv *revision, o JumpOptions, own bool) (goesOn bool, err error) {
 	row := v.Row
-	d := history.Data{Executor: op.desk.ID(), Reason: guard.Text(o.Reason, guard.MaxText), By: guard.Text(o.By, guard.MaxText), FromBranch: row.Branch, ToBranch: rv.plan.Branch, Cutoff: rv.Cut.After}
+	d := history.Act{Executor: op.desk.ID(), Reason: guard.Text(o.Reason, guard.MaxText), By: guard.Text(o.By, guard.MaxText), FromBranch: row.Branch, ToBranch: rv.plan.Branch, Cutoff: rv.Cut.After}
 	request := commit.Act{
 		From:  []store.Status{row.Status},
-		Event: store.Event{Type: store.JumpRequested, Data: d.Encode()},
+		Event: store.Event{Type: store.JumpRequested, Data: history.Encode(&d)},
 	}
 	if row.Status == store.Failed {
 		hold, err := op.desk.KeysToTake(ctx, row)

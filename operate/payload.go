@@ -92,14 +92,14 @@ func Describe(ev store.Event) string {
 	if ev.Attempt > 0 && (ev.Type == store.AttemptFailed || ev.Attempt > 1) {
 		fmt.Fprintf(&b, " attempt %d", ev.Attempt)
 	}
-	d, err := history.DataOf(&ev)
+	why, err := history.WhyOf(&ev)
 	switch {
 	case err != nil:
 		b.WriteString(" (its data is not readable)")
-	case d.Error != nil:
-		b.WriteString(": " + d.Error.Message)
-	case d.Reason != "":
-		b.WriteString(": " + d.Reason)
+	case why.Error != nil:
+		b.WriteString(": " + why.Error.Message)
+	case why.Reason != "":
+		b.WriteString(": " + why.Reason)
 	}
 	return b.String()
 }

@@ -333,13 +333,13 @@ func (op *Operator) mend(ctx context.Context, a *history.Audit, p *repairPlan) e
 		return err
 	}
 	row.Branch, row.Generation = a.Branch, a.Branches[a.Branch].Generation
-	d := &history.Data{Code: durable.CodeRepaired, Reason: p.reason(), Message: row.Inbox, Executor: op.desk.ID(), Lifted: a.LiftedBy()}
+	d := &history.Recovery{Code: durable.CodeRepaired, Reason: p.reason(), Message: row.Inbox, Executor: op.desk.ID(), Reopened: history.Reopened{Lifted: a.LiftedBy()}}
 	repair := commit.Act{From: []store.Status{row.Status}, Row: p.row, Hold: hold}
 	if rv := p.cut; rv != nil {
 		d.Reset, d.Force, d.Anew = rv.Reset, rv.Force, rv.Anew
 		repair.Cut, repair.Send = rv.Cut, rv.send
 	}
-	repair.Event = store.Event{Type: store.WorkflowRecovered, Data: d.Encode()}
+	repair.Event = store.Event{Type: store.WorkflowRecovered, Data: history.Encode(d)}
 	_, err = op.desk.Act(ctx, &row, a.History.Branches, repair)
 	return err
 }

@@ -483,7 +483,7 @@ func (op *Operator) reopen(ctx context.Context, v *view, rv *revision) (done boo
 	if err != nil {
 		return false, err
 	}
-	a := rv.act(row, &history.Data{Executor: op.desk.ID(), Reason: "resume requested"})
+	a := rv.act(row, &history.Act{Executor: op.desk.ID(), Reason: "resume requested"})
 	a.Hold = hold
 	_, err = op.desk.Act(ctx, row, v.Branches, a)
 	var owned *store.OwnedError
@@ -502,10 +502,9 @@ func (op *Operator) reopen(ctx context.Context, v *view, rv *revision) (done boo
 
 // act returns the act that carries rv out and leaves the run claimable. The messages that
 // requested a pause become void: the pause has happened, or is over.
-func (rv *revision) act(row *store.Run, d *history.Data) commit.Act {
+func (rv *revision) act(row *store.Run, d *history.Act) commit.Act {
 	d.Message, d.Reset, d.Force, d.Lifted, d.Anew = row.Inbox, rv.Reset, rv.Force, rv.Lifted, rv.Anew
 	a := commit.Act{From: []store.Status{row.Status}, Row: claimable(), Cut: rv.Cut, Send: rv.send, Undone: rv.Undone}
-	a.Event.Type = store.WorkflowInterrupted
 	switch {
 	case rv.Cut != nil:
 		a.Event.Type = store.JumpActivated
@@ -517,8 +516,12 @@ func (rv *revision) act(row *store.Run, d *history.Data) commit.Act {
 		a.Row.Seen, a.Row.Attributes = new(int64), rv.Attributes
 	case len(rv.Reset) > 0:
 		a.Event.Type = store.FailuresReset
+	default:
+		a.Event.Type = store.WorkflowInterrupted
+		a.Event.Data = history.Encode(&history.Stop{Executor: d.Executor, Reason: d.Reason, Message: d.Message, Reopened: d.Reopened, Force: d.Force})
+		return a
 	}
-	a.Event.Data = d.Encode()
+	a.Event.Data = history.Encode(d)
 	return a
 }
 

@@ -136,7 +136,7 @@ func (v *view) failedChildren(ctx context.Context) (resumed map[string]bool, fai
 			if path == history.UndoScope || rec.Kind != history.CallChild || rec.Outcome.Type != store.ChildFinished || !v.Past.IsLast(rec.Key, rec.Outcome.Seq) {
 				continue
 			}
-			if d, err := history.DataOf(&rec.Outcome); err == nil && d.Status == store.Failed {
+			if d, err := history.Of[history.ChildEnd](&rec.Outcome); err == nil && d.Status == store.Failed {
 				byID[rec.Child] = rec.Key
 			}
 		}

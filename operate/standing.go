@@ -130,10 +130,10 @@ func (t *Tracker) Add(ev store.Event) error {
 	if role == history.RoleOther {
 		return fmt.Errorf("durable: event %d: %w", ev.Seq, &history.FutureEventError{Type: ev.Type})
 	}
-	var d history.Data
+	var said any
 	if t.asksFor(&ev) {
 		var err error
-		if d, err = history.DataOf(&ev); err != nil {
+		if said, err = history.Decode(&ev); err != nil {
 			return fmt.Errorf("durable: event %d: its data is not readable: %w", ev.Seq, err)
 		}
 	}
@@ -141,11 +141,11 @@ func (t *Tracker) Add(ev store.Event) error {
 	s.Seq, s.At, s.Active, s.Steps = ev.Seq, ev.At, ev.Active, int(ev.Steps)
 	switch role {
 	case history.RoleRun:
-		t.addRun(&ev, &d)
+		t.addRun(&ev, said)
 	case history.RoleItem:
 		t.close(ev.Key)
 	default:
-		t.addCall(&ev, &d)
+		t.addCall(&ev, said)
 	}
 	return nil
 }
@@ -160,45 +160,61 @@ func (t *Tracker) asksFor(ev *store.Event) bool {
 	return true
 }
 
-func (t *Tracker) addRun(ev *store.Event, d *history.Data) {
+func (t *Tracker) addRun(ev *store.Event, said any) {
 	s := &t.s
-	switch ev.Type {
-	case store.WorkflowCreated:
-		s.CreatedAt, s.Status = ev.At, store.Pending
-		t.begin(d)
-	case store.WorkflowStarted:
+	switch d := said.(type) {
+	case *history.Beginning:
+		t.begin(ev, d)
+	case *history.Claim:
 		s.Status = store.Running
-		if d.Generation > 0 {
-			s.Generation = int(d.Generation)
-			t.begin(d)
+		if ev.Type == store.RunResumed {
+			s.Resumes++
 		}
-	case store.RunResumed:
-		s.Resumes++
-		s.Status, s.Reason = store.Running, ""
-	case store.RunClaimed:
-		s.Status, s.Reason = store.Running, ""
-	case store.WorkflowCompleted:
-		s.Status, s.Reason = store.Completed, ""
-	case store.WorkflowFailed, store.WorkflowCancelled:
-		s.Status, s.Reason = store.Failed, d.Reason
-		if ev.Type == store.WorkflowCancelled {
-			s.Status = store.Cancelled
+		if ev.Type != store.WorkflowStarted {
+			s.Reason = ""
 		}
-		if s.Reason == "" && d.Error != nil {
-			s.Reason = d.Error.Message
+	case *history.End:
+		t.end(ev, d)
+	case *history.Stop:
+		if ev.Type == store.WorkflowInterrupted {
+			s.Status, s.Reason = store.Interrupted, d.Reason
 		}
-	case store.WorkflowInterrupted, store.FailuresReset, store.JumpActivated, store.Edited:
-		s.Status, s.Reason = store.Interrupted, d.Reason
-		t.forget(d.Reset)
-	case store.WorkflowRecovered:
+	case *history.Act:
+		if ev.Type != store.JumpRequested {
+			s.Status, s.Reason = store.Interrupted, d.Reason
+			t.forget(d.Reset)
+		}
+	case *history.Recovery:
 		if d.CutoffEvent != 0 && !s.Status.Terminal() {
 			s.Status, s.Reason = store.Interrupted, d.Reason
 		}
 	}
 }
 
+// end takes the event that ends the run.
+func (t *Tracker) end(ev *store.Event, d *history.End) {
+	s := &t.s
+	switch ev.Type {
+	case store.WorkflowCompleted:
+		s.Status, s.Reason = store.Completed, ""
+		return
+	case store.WorkflowFailed:
+		s.Status = store.Failed
+	case store.WorkflowCancelled:
+		s.Status = store.Cancelled
+	}
+	if s.Reason = d.Reason; s.Reason == "" && d.Error != nil {
+		s.Reason = d.Error.Message
+	}
+}
+
 // begin starts a generation.
-func (t *Tracker) begin(d *history.Data) {
+func (t *Tracker) begin(ev *store.Event, d *history.Beginning) {
+	if ev.Type == store.WorkflowCreated {
+		t.s.CreatedAt, t.s.Status = ev.At, store.Pending
+	} else {
+		t.s.Generation, t.s.Status = int(d.Generation), store.Running
+	}
 	names := t.Names
 	if names == nil {
 		names = d.Declared
@@ -212,34 +228,49 @@ func (t *Tracker) begin(d *history.Data) {
 	t.over, t.open = map[string]bool{}, map[string]*Call{}
 }
 
-func (t *Tracker) addCall(ev *store.Event, d *history.Data) {
+func (t *Tracker) addCall(ev *store.Event, said any) {
 	if ev.Key == "" {
 		return // attributes not set by a call
 	}
 	kind, _ := history.RoleOf(ev.Type)
-	if d.Kind != "" && ev.Type == store.StepStarted {
-		kind = d.Kind
-	}
-	switch ev.Type {
-	case store.StepStarted, store.ProgressSaved:
+	attempt := func(kind history.CallKind) {
 		c := t.begun(ev, kind)
 		if kind == history.CallStep {
 			c.Attempt = max(c.Attempt, int(ev.Attempt))
 		}
-	case store.AttemptFailed:
+	}
+	switch d := said.(type) {
+	case *history.Begun:
+		attempt(cmp.Or(d.Kind, kind))
+	case *history.Progress:
+		attempt(kind)
+	case *history.StepEnd: // of an attempt: that of the others is not asked for
 		c := t.begun(ev, kind)
 		c.Attempt, c.Max, c.NextAt, c.Took = int(ev.Attempt)+1, d.Max, d.NextAt, ev.Took
 		if d.Error != nil {
 			c.Failed = d.Error.Message
 		}
-	case store.TimerSet, store.WaitRequested, store.ChildStarted:
+	case *history.WaitBegun:
 		c := t.begun(ev, kind)
-		c.Until, c.Prompt, c.Child = d.Until, d.Prompt, d.Child
-	default:
-		t.close(ev.Key)
-		if t.place[ev.Key] > 0 {
-			t.over[ev.Key] = true
+		c.Until, c.Prompt = d.Until, d.Prompt
+	case *history.ChildBegun:
+		t.begun(ev, kind).Child = d.Child
+	case *history.Timer:
+		if ev.Type == store.TimerFired {
+			t.done(ev.Key)
+			break
 		}
+		t.begun(ev, kind).Until = d.Until
+	default:
+		t.done(ev.Key)
+	}
+}
+
+// done ends a call.
+func (t *Tracker) done(key string) {
+	t.close(key)
+	if t.place[key] > 0 {
+		t.over[key] = true
 	}
 }
 

@@ -48,7 +48,7 @@ func AskedBy(p *Past, row *store.Run, waits []store.Event, inbox []store.Message
 	var open []Asked
 	for i := range waits {
 		ev := &waits[i]
-		d, err := DataOf(ev)
+		d, err := Of[WaitBegun](ev)
 		if err != nil {
 			return nil, &Damage{RunID: row.ID, Seq: ev.Seq, Err: err}
 		}

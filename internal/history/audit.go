@@ -156,7 +156,7 @@ func (a *Audit) Add(e *store.Event) {
 		a.firsts[e.Branch] = e.Seq
 	}
 	if e.Type == store.ChildStarted && sound {
-		if d, err := DataOf(e); err == nil {
+		if d, err := Of[ChildBegun](e); err == nil {
 			a.Born[d.Child] = true
 		}
 	}
@@ -222,7 +222,7 @@ func (a *Audit) takeFacts(e *store.Event, sound bool) {
 	}
 	f.whole = f.whole || e.Seq == 1
 	if first := e.Type == store.WorkflowCreated && e.Seq == 1; first || f.born == nil && !f.whole && e.Type == store.WorkflowStarted {
-		if d, err := DataOf(e); err == nil {
+		if d, err := Of[Beginning](e); err == nil {
 			f.born, f.fork = d.Run, d.Fork
 		}
 		if first {
@@ -237,8 +237,8 @@ func (a *Audit) takeFacts(e *store.Event, sound bool) {
 func (a *Audit) chain(e *store.Event) bool {
 	if a.Before.Seq == 0 && e.Seq > 1 {
 		// Closed generations may be gone as a whole; what follows carries the sum.
-		if d, err := DataOf(e); err == nil && e.Type == store.WorkflowStarted && d.Generation > 0 {
-			a.Before = store.Event{Seq: e.Seq - 1, Sum: d.Sum}
+		if sum, ok := sumBefore(e); ok {
+			a.Before = store.Event{Seq: e.Seq - 1, Sum: sum}
 		}
 	}
 	if e.Seq != a.Before.Seq+1 {
@@ -251,13 +251,23 @@ func (a *Audit) chain(e *store.Event) bool {
 		return a.behind(at) // then e is the first that counts
 	}
 	if store.Seal(a.Verdict.RunID, a.Before.Sum, e) != e.Sum {
-		if d, err := DataOf(e); err == nil && e.Type == store.WorkflowStarted && d.Generation > 0 && store.Seal(a.Verdict.RunID, d.Sum, e) == e.Sum {
+		if sum, ok := sumBefore(e); ok && store.Seal(a.Verdict.RunID, sum, e) == e.Sum {
 			return true // it is the sum before that was changed, which it carries
 		}
 		a.Damage(e.Seq, e.Key, PartEvent, "its checksum does not fit: it, or the event before it, was changed")
 		return false
 	}
 	return true
+}
+
+// sumBefore returns the sum of the event before e, which the first event of a later
+// generation carries.
+func sumBefore(e *store.Event) (sum uint32, ok bool) {
+	if e.Type != store.WorkflowStarted {
+		return 0, false
+	}
+	d, err := Of[Beginning](e)
+	return d.Sum, err == nil && d.Generation > 0
 }
 
 // follow takes an event of the current lineage into account, as a resume does.
@@ -352,7 +362,12 @@ func (a *Audit) spoil(seq int64) {
 
 // lose notes what a cut before e would leave behind.
 func (a *Audit) lose(e *store.Event) {
-	d, err := DataOf(e)
+	// Its type may be what is damaged.
+	var d struct {
+		Force     bool `json:"force"`
+		Probation bool `json:"probation"`
+	}
+	err := read(e, &d)
 	a.Forced = a.Forced || d.Force
 	switch e.Type {
 	case store.StepStarted:
@@ -377,7 +392,7 @@ func (a *Audit) UndoneBehind(left []store.Event) []Undone {
 		if !store.InScope(ev.Key, UndoScope) || p.Call(ev.Key) != nil {
 			continue
 		}
-		if d, err := DataOf(ev); err == nil && d.Undoes != nil {
+		if d, err := prefaceOf(ev); err == nil && d.Undoes != nil {
 			p.Undoes = d.Undoes
 		}
 		p.Scopes[UndoScope] = append(slices.Clone(p.Scopes[UndoScope]), &Call{Key: ev.Key, Kind: CallStep})

@@ -185,7 +185,7 @@ func (l *Life) take(e *store.Event) {
 // pause: who executed it has stopped, and what was idle stays as it was. One that was
 // cancelled is unpaused by who has claimed it for that, or by who found it left behind.
 func (l *Life) stopped(e *store.Event) []store.Status {
-	if d, err := DataOf(e); e.Type == store.WorkflowUnpaused && (err != nil || d.Reason != "") {
+	if d, err := Of[Stop](e); e.Type == store.WorkflowUnpaused && (err != nil || d.Reason != "") {
 		return append(slices.Clone(executed), store.Interrupted)
 	}
 	var may []store.Status

@@ -67,32 +67,37 @@ func (f *RowFacts) take(e *store.Event, executing bool) {
 		f.claimed = false
 		return
 	}
-	d, err := DataOf(e)
+	said, err := Decode(e)
 	if err != nil {
 		f.lost = true
 		return
 	}
-	if e.Type == store.WaitRequested {
-		if f.prompts == nil {
-			f.prompts = map[string]string{}
-		}
-		f.prompts[e.Key] = d.Prompt
-	}
-	if claims {
-		f.claim(e, &d, executing)
-	}
-	f.claimed = claims
-	if b, ok := branchOf(e, &d); ok && beginsBranch(e.Type) {
+	if b, ok := branchOf(e, said); ok {
 		f.cuts = append(f.cuts, b)
 	}
-	if role == RoleRun {
-		f.life(e, &d, executing)
+	switch d := said.(type) {
+	case *WaitBegun:
+		f.prompts = put(f.prompts, e.Key, d.Prompt)
+	case *Claim:
+		f.claim(e, d, executing)
+	case *Beginning:
+		f.begin(e, d)
+	case *End:
+		f.end(e, d)
+	case *Stop:
+		f.stop(e, d, executing)
+	case *Act:
+		f.act(e, d)
+	case *Recovery:
+		f.recover(d)
+	case *Cancelling, *Marker, nil: // nil: compensated
+		f.says = quiet
 	}
+	f.claimed = claims
 }
 
-// claim files a claim event, and the first event of a generation, which is none but
-// looks like one to the claim that follows (S21).
-func (f *RowFacts) claim(e *store.Event, d *Data, executing bool) {
+// claim files a claim.
+func (f *RowFacts) claim(e *store.Event, d *Claim, executing bool) {
 	switch {
 	case e.Type == store.WorkflowStarted:
 		f.claims = 0
@@ -107,66 +112,87 @@ func (f *RowFacts) claim(e *store.Event, d *Data, executing bool) {
 	switch {
 	case e.Type == store.RunResumed:
 		f.resumes++
-	case e.Type == store.WorkflowStarted && d.Generation == 0 && f.started == 0:
+	case e.Type == store.WorkflowStarted && f.started == 0:
 		f.started = e.At
 	case e.Type == store.WorkflowStarted:
 		f.says = quiet
+	}
+	if d.Version != "" {
+		f.version = d.Version
+	}
+}
+
+// begin files the first event of the run, or of a later generation: that is no claim, but
+// looks like one to the claim that follows (S21).
+func (f *RowFacts) begin(e *store.Event, d *Beginning) {
+	f.says = quiet
+	if e.Type == store.WorkflowStarted {
+		f.claims, f.owner, f.owned = 0, d.Executor, e.Epoch
 	}
 }
 
 // quiet is what a run says that goes on, or was never stopped.
 var quiet = []said{{}}
 
-// life files an event of the run itself.
-func (f *RowFacts) life(e *store.Event, d *Data, executing bool) {
-	if d.Version != "" {
-		f.version = d.Version
-	}
+// end files the end of the run.
+func (f *RowFacts) end(e *store.Event, d *End) {
+	f.endedAt, f.mayGoOn = e.At, false
 	switch e.Type {
-	case store.WorkflowCreated, store.JumpActivated, store.FailuresReset:
-		f.says = quiet
 	case store.WorkflowCompleted:
-		f.says, f.endedAt, f.mayGoOn = quiet, e.At, false
+		f.says = quiet
 	case store.WorkflowCancelled:
-		f.says, f.endedAt, f.mayGoOn = []said{{reason: d.Reason}}, e.At, false
+		f.says = []said{{reason: d.Reason}}
 	case store.WorkflowFailed:
-		f.says, f.endedAt = []said{{d.Code, d.Reason}}, e.At
+		f.says = []said{{d.Code, d.Reason}}
 		f.mayGoOn = d.Recoverable != nil && *d.Recoverable
-	case store.WorkflowInterrupted:
-		switch {
-		case len(e.Data) == 0: // given back by who had just claimed it
-			f.or(said{})
-		case d.Code == "":
-			f.says = quiet
-		default:
-			f.says = []said{{d.Code, d.Reason}}
-		}
-	case store.WorkflowPaused:
+	}
+}
+
+// stop files that the run was stopped, or is let go on.
+func (f *RowFacts) stop(e *store.Event, d *Stop, executing bool) {
+	switch {
+	case e.Type == store.WorkflowInterrupted && len(e.Data) == 0: // given back by who had just claimed it
+		f.or(said{})
+	case e.Type == store.WorkflowInterrupted && d.Code == "":
+		f.says = quiet
+	case e.Type == store.WorkflowInterrupted:
+		f.says = []said{{d.Code, d.Reason}}
+	case e.Type == store.WorkflowPaused:
 		if executing { // one that waited goes on waiting, and its waits say the rest
 			f.says = []said{{reason: PausedReason(d.Reason)}}
 		}
-	case store.WorkflowUnpaused:
-		if d.Reason != "" { // by who has claimed it to cancel it, or has found it so
-			f.or(said{})
-			break
-		}
+	case d.Reason != "": // unpaused by who has claimed it to cancel it, or has found it so
+		f.or(said{})
+	default:
 		f.says = slices.Clone(f.says)
 		for i := range f.says {
 			if f.says[i].code == "" {
 				f.says[i].reason = ""
 			}
 		}
+	}
+}
+
+// act files what somebody did to the run.
+func (f *RowFacts) act(e *store.Event, d *Act) {
+	switch e.Type {
+	case store.JumpActivated, store.FailuresReset:
+		f.says = quiet
 	case store.JumpRequested:
 		f.or(said{CodeJump, JumpReason(d.Cutoff)})
 	case store.Edited:
 		f.says = []said{{}, {CodeEdited, EditedReason(e.Key)}}
-	case store.WorkflowRecovered:
-		f.or(said{}, said{CodeRecovered, d.Reason})
-		if d.Code == CodeRepaired {
-			f.or(said{CodeRepaired, RepairedReason(store.Failed)}, said{CodeRepaired, RepairedReason(store.Cancelled)})
-		}
-	case store.CancelReceived, store.Compensated, store.Patched:
-		f.says = quiet
+	}
+}
+
+// recover files that recovery, or a repair, changed the run.
+func (f *RowFacts) recover(d *Recovery) {
+	if d.Version != "" {
+		f.version = d.Version
+	}
+	f.or(said{}, said{CodeRecovered, d.Reason})
+	if d.Code == CodeRepaired {
+		f.or(said{CodeRepaired, RepairedReason(store.Failed)}, said{CodeRepaired, RepairedReason(store.Cancelled)})
 	}
 }
 

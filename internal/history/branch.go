@@ -1,24 +1,11 @@
 package history
 
 import (
-	"encoding/json"
 	"fmt"
 	"slices"
 
 	"github.com/holdfast-dev/holdfast/store"
 )
-
-// Cut is what the first event of a branch says of the branch. Its record stands
-// beside the log, without a sum of its own, and decides what belongs to the history;
-// and the event before it, whose sum would tell that it is as it was written, is most
-// often one that the branch has left behind.
-type Cut struct {
-	Parent     int32  `json:"parent"`
-	Generation int32  `json:"generation,omitempty"`
-	Cutoff     int64  `json:"cutoff"`
-	Scope      string `json:"scope,omitempty"`
-	Sum        uint32 `json:"sum"` // of the event before
-}
 
 // WithCut returns the data of the first event of a branch, with what it says of it.
 func WithCut(data []byte, b *store.Branch, sum uint32) ([]byte, error) {
@@ -29,28 +16,38 @@ func WithCut(data []byte, b *store.Branch, sum uint32) ([]byte, error) {
 	return WithField(data, "cut", cut.Encode())
 }
 
-// Encode returns c as the first event of a branch keeps it.
-func (c *Cut) Encode() []byte {
-	b, _ := json.Marshal(c) // numbers and a string
-	return b
-}
-
-// branchOf returns the branch that an event says it begins; ok is false for one that
-// begins none, or that an earlier version of this library has recorded.
-func branchOf(e *store.Event, d *Data) (b store.Branch, ok bool) {
-	b = store.Branch{N: e.Branch}
-	switch {
-	case e.Type == store.WorkflowStarted && d.Generation > 0:
-		b.Parent, b.Generation, b.Cutoff, b.Reason = e.Branch, d.Generation, e.Seq-1, "continued"
-	case d.Cut == nil:
+// branchOf returns the branch that e says it begins, by what was decoded of it; ok is false
+// if it begins none, or if an earlier version of this library has recorded it.
+func branchOf(e *store.Event, said any) (b store.Branch, ok bool) {
+	if !beginsBranch(e.Type) {
 		return b, false
-	default:
-		b.Parent, b.Generation, b.Cutoff, b.CutScope, b.Reason = d.Cut.Parent, d.Cut.Generation, d.Cut.Cutoff, d.Cut.Scope, d.Reason
-		if e.Type == store.Edited {
-			b.Reason = "edited " + e.Key
-		}
+	}
+	b = store.Branch{N: e.Branch}
+	if d, renewed := said.(*Beginning); renewed {
+		b.Parent, b.Generation, b.Cutoff, b.Reason = e.Branch, d.Generation, e.Seq-1, "continued"
+		return b, true
+	}
+	cut, reason := cutOf(said)
+	if cut == nil {
+		return b, false
+	}
+	b.Parent, b.Generation, b.Cutoff, b.CutScope, b.Reason = cut.Parent, cut.Generation, cut.Cutoff, cut.Scope, reason
+	if e.Type == store.Edited {
+		b.Reason = "edited " + e.Key
 	}
 	return b, true
+}
+
+// cutOf returns what an event says of the branch that it begins, nil if nothing, and why
+// the branch was made.
+func cutOf(said any) (cut *Cut, reason string) {
+	switch d := said.(type) {
+	case *Act:
+		return d.Cut, d.Reason
+	case *Recovery:
+		return d.Cut, d.Reason
+	}
+	return nil, ""
 }
 
 // checkCut compares the record of a branch with the event that begins it. When it was
@@ -76,22 +73,12 @@ func shortBranch(b store.Branch) string {
 	return fmt.Sprintf("%s, generation %d, %q", s, b.Generation, b.Reason)
 }
 
-// fits reports whether the first event of a branch is as it was written, which the sum
-// of the event before tells, as far as it says that.
-func (d *Data) fits(runID string, e *store.Event) bool {
-	return d.Cut == nil || store.Seal(runID, d.Cut.Sum, e) == e.Sum
-}
-
-// takeCut files what the first event of a branch says of the branch.
-func (p *Past) takeCut(e *store.Event) error {
-	d, err := DataOf(e)
-	if err != nil {
-		return fmt.Errorf("its data is not readable: %w", err)
-	}
-	if b, ok := branchOf(e, &d); ok {
-		p.cuts = append(p.cuts, b)
-	}
-	return nil
+// isWhole reports whether e, the first event of a branch, is as it was written, which the
+// sum of the event before tells, if e names it.
+func isWhole(runID string, e *store.Event) bool {
+	said, err := Decode(e)
+	cut, _ := cutOf(said)
+	return err != nil || cut == nil || store.Seal(runID, cut.Sum, e) == e.Sum
 }
 
 // Uncancelled is the reason of the branch on which a cancelled run goes on. A cancel

@@ -1,6 +1,7 @@
 package history
 
 import (
+	"github.com/holdfast-dev/holdfast/internal/envelope"
 	"github.com/holdfast-dev/holdfast/store"
 )
 
@@ -29,16 +30,35 @@ type Call struct {
 	LastAt   store.Time
 }
 
+// open files that the call waits, until a time at the latest; 0: for as long as it takes.
+func (rec *Call) open(e *store.Event, until store.Time) {
+	rec.Opened, rec.OpenedAt, rec.Until = true, e.At, until
+}
+
+// end files how the call ended.
+func (rec *Call) end(e *store.Event) {
+	rec.Outcome, rec.Settled, rec.Again = *e, e.Seq, false
+}
+
+// input files the hash of the input, which all events of a step name.
+func (rec *Call) input(hash string) {
+	if rec.Input == "" {
+		rec.Input = hash
+	}
+}
+
 // saved files what a body has saved of its progress.
-func (rec *Call) saved(slot string, ev *store.Event) {
+func (rec *Call) saved(slot string, e *store.Event) {
+	ev := *e
 	if slot == "" {
-		rec.progress = ev
-		return
+		env, err := envelope.Open(ev.Payload)
+		if err != nil || env.Type != "shell.inFlight" {
+			rec.progress = &ev
+			return
+		}
+		slot = "holdfast/shell" // as package shell saved it before names existed
 	}
-	if rec.slots == nil {
-		rec.slots = map[string]*store.Event{}
-	}
-	rec.slots[slot] = ev
+	rec.slots = put(rec.slots, slot, &ev)
 }
 
 // LastSaved returns what was last saved under a name, nil if there is nothing.
@@ -50,4 +70,13 @@ func (rec *Call) LastSaved(slot string) *store.Event {
 		return rec.progress
 	}
 	return rec.slots[slot]
+}
+
+// put sets m[k] to v, in a new map if m is nil.
+func put[K comparable, V any](m map[K]V, k K, v V) map[K]V {
+	if m == nil {
+		m = map[K]V{}
+	}
+	m[k] = v
+	return m
 }

@@ -19,12 +19,6 @@ type Preface struct {
 
 func (p *Preface) preface() *Preface { return p }
 
-// prefaceOf reads the preface of an event whose type may be damaged.
-func prefaceOf(e *store.Event) (p Preface, err error) {
-	err = read(e, &p)
-	return p, err
-}
-
 // Begun is what step_started says: the body of a step is about to run, or a branch or a Map begins.
 type Begun struct {
 	Input     string   `json:"input,omitempty"`     // hash of WithInput
@@ -132,6 +126,17 @@ type AttributeSet struct {
 	Error      *Error            `json:"error,omitempty"`      // why the attributes stay as they were
 	Attributes map[string]string `json:"attributes,omitempty"` // the whole set from now on
 	Preface
+}
+
+// messageSaid returns the message that the end of a call has taken; 0: none.
+func messageSaid(said any) int64 {
+	switch d := said.(type) {
+	case *WaitEnd:
+		return d.Message
+	case *ChildEnd:
+		return d.Message
+	}
+	return 0
 }
 
 // kindSaid returns the kind of call that an event names, if that does not follow from its

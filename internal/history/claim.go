@@ -1,28 +1,12 @@
 package history
 
 import (
+	"cmp"
 	"fmt"
 	"strings"
 
 	"github.com/holdfast-dev/holdfast/store"
 )
-
-// A Claim is what an event says with which an executor claims a run: workflow_started,
-// run_resumed, run_claimed. The first event of a later generation, which no claim has
-// recorded, says who has the run in the same fields.
-//
-// What a field says holds from this event on; the zero value says nothing of it.
-type Claim struct {
-	Executor string `json:"executor,omitempty"` // its id
-	Build    string `json:"build,omitempty"`    // of the program that claims
-	Segment  string `json:"segment,omitempty"`  // trace context of the segment that begins with it
-	Resumed  bool   `json:"resumed,omitempty"`  // by a call of Resume
-	Name     string `json:"name,omitempty"`     // of the executor, for people; empty: Host and PID stand for it
-	Version  string `json:"version,omitempty"`  // what the run is pinned to
-	Force    bool   `json:"force,omitempty"`    // match by name
-	Host     string `json:"host,omitempty"`     // where the process runs
-	PID      int    `json:"pid,omitempty"`      // of the process on that host
-}
 
 // A Holder is who has had a run from an event on.
 type Holder struct {
@@ -47,6 +31,19 @@ func (c *Holder) sameCode(o *Holder) bool {
 // DirtyBuild ends the name of a build whose files are not those of its revision.
 const DirtyBuild = "+dirty"
 
+// takeClaim files what a claim says.
+func (p *Past) takeClaim(e *store.Event, d *Claim) {
+	p.Forced = p.Forced || d.Force
+	p.Repinned = cmp.Or(d.Version, p.Repinned)
+	if d.Segment != "" {
+		if p.Segment.Epoch != e.Epoch {
+			p.SegmentBefore = p.Segment
+		}
+		p.Segment = Segment{Epoch: e.Epoch, Trace: d.Segment}
+	}
+	p.markClaim(e, d)
+}
+
 // markClaim keeps who had the run from event e on, where that is another code.
 func (p *Past) markClaim(e *store.Event, d *Claim) {
 	if d.Executor == "" {
@@ -67,17 +64,6 @@ func (p *Past) markClaim(e *store.Event, d *Claim) {
 type Segment struct {
 	Epoch int64
 	Trace string
-}
-
-// markSegment files the segment that an event begins.
-func (p *Past) markSegment(e *store.Event, trace string) {
-	if trace == "" {
-		return
-	}
-	if p.Segment.Epoch != e.Epoch {
-		p.SegmentBefore = p.Segment
-	}
-	p.Segment = Segment{Epoch: e.Epoch, Trace: trace}
 }
 
 // HolderAt returns who had the run when event seq was recorded, nil if no claim says so,

@@ -308,11 +308,12 @@ func HalfKept(left []store.Event) (keys []string, err error) {
 		if t := left[i].Type; t != store.JumpActivated && t != store.Edited && t != store.WorkflowRecovered {
 			continue
 		}
-		d, err := DataOf(&left[i])
+		said, err := Decode(&left[i])
 		if err != nil {
 			return nil, err
 		}
-		keys = append(keys, d.Reset...)
+		_, r, _ := effectOf(said)
+		keys = append(keys, r.Reset...)
 	}
 	return keys, nil
 }

@@ -6,21 +6,21 @@
 //	key             the address of a durable call: scope, name, occurrence
 //	kind            what an event is to a replay, and what sort of call it belongs to
 //	data            which events say what, and how it is encoded and read
-//	runevents       what events of the run itself say: its beginnings and ends, stops, acts on it
+//	runevents       what events of the run itself say: beginnings, claims, ends, stops, acts on it
 //	callevents      what events of durable calls say
 //	identity        what the first event of a generation says of the row
 //	read            reads a lineage and checks it; the damage that it may find
 //	past            a lineage, taken apart by scope and call
 //	call            what the history holds of one call
-//	claim           what claim events say: who had the run, and under which trace segment
-//	patch           what patched says, and the markers of changed code
+//	claim           who had the run, and under which trace segment
+//	patch           the markers of changed code
 //	gap             events that are missing in a lineage
-//	branch          what the first event of a branch says of the branch
+//	branch          whether the records of branches are what their first events say
 //	checkclaimed    whether the row of a claimed run may be believed, before it is executed
 //	message         the inbox: what messages say, their sums, and whose outcome a message tells
 //	cut             where a history may be cut, and what was undone in it
 //	copy            which calls a fork copies
-//	reason          the codes and reasons that acts leave in the row; the others are in durable/errors.go
+//	reason          errors as events keep them, and the codes and reasons that acts leave in the row
 //	audit           a whole log: what is damaged, and how far the rest can be believed
 //	auditend        its end, its branches, its inbox
 //	auditrow        the table of fields of the row and their checks, for Verify and Repair

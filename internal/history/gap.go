@@ -26,16 +26,19 @@ func turned(e *store.Event) (to int32, ok bool) {
 	if !beginsBranch(e.Type) {
 		return 0, false
 	}
-	d, err := DataOf(e)
-	switch {
-	case err != nil:
+	said, err := Decode(e)
+	if err != nil {
 		return 0, false
-	case e.Type == store.WorkflowStarted:
-		return e.Branch, d.Generation > 0
-	case e.Type == store.WorkflowRecovered:
-		return e.Branch, d.NewBranch != nil && *d.NewBranch == e.Branch || d.Code == CodeRepaired
 	}
-	return e.Branch, d.ToBranch == e.Branch && d.ToBranch != 0
+	switch d := said.(type) {
+	case *Beginning:
+		return e.Branch, true
+	case *Recovery:
+		return e.Branch, d.NewBranch != nil && *d.NewBranch == e.Branch || d.Code == CodeRepaired
+	case *Act:
+		return e.Branch, d.ToBranch == e.Branch && d.ToBranch != 0
+	}
+	return 0, false
 }
 
 // Gapless returns the events of h, which are one lineage, with an error in the place of

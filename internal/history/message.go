@@ -105,7 +105,7 @@ func lifeID(child string, life store.Time) string { return fmt.Sprintf("%s@%d", 
 // so that another branch of the parent derives another one. The event says when it
 // was chosen; older ones do not, and there the one id that would have been derived
 // counts as such, whatever others begin with.
-func DerivedChild(parent string, e *store.Event, d *Data) bool {
+func DerivedChild(parent string, e *store.Event, d *ChildBegun) bool {
 	return d.Evaded || !d.Chosen && d.Child == DerivedChildID(parent, e.Key, e.Branch)
 }
 

@@ -1,10 +1,10 @@
 package history
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 
-	"github.com/holdfast-dev/holdfast/internal/envelope"
 	"github.com/holdfast-dev/holdfast/store"
 )
 
@@ -88,19 +88,32 @@ func (p *Past) Add(e *store.Event) error {
 	case RoleOther:
 		return &FutureEventError{Type: e.Type}
 	}
-	d, err := DataOf(e)
+	said, err := Decode(e)
 	if err != nil {
 		return fmt.Errorf("its data is not readable: %w", err)
 	}
-	if e.Type == store.AttributesSet {
+	if d, ok := said.(*AttributeSet); ok {
 		p.Attributes = &d.Attributes
 		if e.Key == "" {
 			return nil // not set by a call of the workflow
 		}
 	}
-	if d.Kind != "" {
-		kind = d.Kind
+	if named := kindSaid(said); named != "" {
+		kind = named
 	}
+	rec, err := p.find(e, kind)
+	if err != nil {
+		return err
+	}
+	if d, ok := said.(interface{ preface() *Preface }); ok {
+		p.takePreface(d.preface(), rec)
+	}
+	p.takeCall(e, said, rec)
+	return nil
+}
+
+// takePreface files what the first event in a scope says beside its own.
+func (p *Past) takePreface(d *Preface, rec *Call) {
 	if d.Stopped != nil {
 		p.Stopped, p.StoppedWaits = d.Stopped, d.StoppedWaits
 	}
@@ -110,108 +123,106 @@ func (p *Past) Add(e *store.Event) error {
 	if d.Late != nil {
 		p.late = d.Late
 	}
-	if d.Reply != "" {
-		if p.Answers == nil {
-			p.Answers = map[string]string{}
-		}
-		p.Answers[d.Reply] = e.Key
-	}
-	rec, err := p.find(e, kind)
-	if err != nil {
-		return err
-	}
-	rec.LastAt, rec.Fresh = e.At, false
-	rec.Once = rec.Once || d.Once
-	if rec.Input == "" {
-		rec.Input = d.Input
-	}
 	if rec.Item == "" {
 		rec.Item = d.Item
 	}
-	if d.Message != 0 {
-		p.Taken[d.Message] = true
+}
+
+// takeCall files an event of the call rec.
+func (p *Past) takeCall(e *store.Event, said any, rec *Call) {
+	rec.LastAt, rec.Fresh = e.At, false
+	if n := messageSaid(said); n != 0 {
+		p.Taken[n] = true
 	}
-	switch e.Type {
-	case store.StepStarted:
+	switch d := said.(type) {
+	case *Begun:
+		rec.input(d.Input)
+		rec.Once = rec.Once || d.Once
 		if d.Span != "" {
-			if p.Spans == nil {
-				p.Spans = map[string]string{}
-			}
-			p.Spans[e.Key] = d.Span
+			p.Spans = put(p.Spans, e.Key, d.Span)
 		}
 		if rec.Began == 0 { // on probation a step may begin in several executions
 			rec.Began, rec.OpenedAt = e.At, e.At
 		}
-	case store.TimerSet, store.WaitRequested, store.ChildStarted:
-		rec.Opened, rec.OpenedAt, rec.Until = true, e.At, d.Until
-		if e.Type == store.WaitRequested {
-			if p.Waits == nil {
-				p.Waits = map[string]Wait{}
-			}
-			p.Waits[e.Key] = Wait{Kind: MessageKind(d.Kind), Name: d.Name, Plain: d.Prompt == "", Seq: e.Seq}
+	case *Timer:
+		if e.Type == store.TimerFired {
+			rec.end(e)
+			break
 		}
+		rec.open(e, d.Until)
+	case *WaitBegun:
+		rec.open(e, d.Until)
+		p.Waits = put(p.Waits, e.Key, Wait{Kind: MessageKind(d.Kind), Name: d.Name, Plain: d.Prompt == "", Seq: e.Seq})
+	case *ChildBegun:
+		rec.open(e, 0)
 		if d.Child != "" {
 			rec.Child, rec.Abandon = d.Child, d.Abandon
-			rec.Derived = DerivedChild(p.RunID, e, &d)
+			rec.Derived = DerivedChild(p.RunID, e, d)
 		}
-	case store.AttemptFailed:
-		rec.Failures, rec.Settled = append(rec.Failures, *e), e.Seq
-	case store.ProgressSaved:
-		ev := *e
-		slot := d.Slot
-		if env, err := envelope.Open(ev.Payload); slot == "" && err == nil && env.Type == "shell.inFlight" {
-			slot = "holdfast/shell" // as package shell saved it before names existed
+	case *Progress:
+		rec.input(d.Input)
+		rec.saved(d.Slot, e)
+	case *StepEnd:
+		rec.input(d.Input)
+		if e.Type == store.AttemptFailed {
+			rec.Failures, rec.Settled = append(rec.Failures, *e), e.Seq
+			break
 		}
-		rec.saved(slot, &ev)
-	default:
-		rec.Outcome, rec.Settled, rec.Again = *e, e.Seq, d.Again
+		rec.end(e)
+		rec.Again = d.Again
+	case *WaitEnd:
+		rec.end(e)
 		delete(p.Waits, e.Key)
+	case *ChildEnd:
+		rec.end(e)
+	case *Publication:
+		if d.Reply != "" {
+			p.Answers = put(p.Answers, d.Reply, e.Key)
+		}
+		rec.end(e)
+	default:
+		rec.end(e)
 	}
-	return nil
 }
 
 // takeRun files an event of the run itself.
 func (p *Past) takeRun(e *store.Event) error {
 	p.pause = p.pause.After(e.Type)
-	if beginsBranch(e.Type) {
-		if err := p.takeCut(e); err != nil {
-			return err
-		}
-	}
 	switch e.Type {
 	case store.WorkflowCreated:
 		p.Created = *e
-	case store.CancelReceived:
-		d, err := DataOf(e)
-		if err != nil {
-			return fmt.Errorf("its data is not readable: %w", err)
+		return nil
+	case store.Patched:
+		return p.takePatch(e)
+	case store.WorkflowCompleted, store.WorkflowFailed, store.WorkflowCancelled, store.WorkflowContinued, store.JumpRequested:
+		return nil
+	}
+	said, err := Decode(e)
+	if err != nil {
+		return fmt.Errorf("its data is not readable: %w", err)
+	}
+	if b, ok := branchOf(e, said); ok {
+		p.cuts = append(p.cuts, b)
+	}
+	if answered, r, force := effectOf(said); r != nil {
+		p.paused, p.Lifted = max(p.paused, answered), max(p.Lifted, r.Lifted)
+		p.Forget(r.Reset, e.Seq)
+		if r.Anew != nil {
+			p.Anew = r.Anew
 		}
+		p.Forced = p.Forced || force
+	}
+	switch d := said.(type) {
+	case *Cancelling:
 		ev := *e
 		p.Cancel = &ev
 		p.Taken[d.Message] = true
-	case store.WorkflowPaused, store.WorkflowUnpaused, store.WorkflowInterrupted, store.WorkflowRecovered, store.FailuresReset, store.JumpActivated, store.Edited:
-		d, err := DataOf(e)
-		if err != nil {
-			return fmt.Errorf("its data is not readable: %w", err)
-		}
-		p.paused, p.Lifted = max(p.paused, d.Message), max(p.Lifted, d.Lifted)
-		p.Forget(d.Reset, e.Seq)
-		if d.Anew != nil {
-			p.Anew = d.Anew
-		}
-		p.Forced = p.Forced || d.Force
-		p.repin(d.Version)
-	case store.RunResumed, store.RunClaimed, store.WorkflowStarted:
-		d, err := Of[Claim](e)
-		if err != nil {
-			return fmt.Errorf("its data is not readable: %w", err)
-		}
-		p.Forced = p.Forced || d.Force
-		p.repin(d.Version)
-		p.markSegment(e, d.Segment)
-		p.markClaim(e, &d)
-	case store.Patched:
-		return p.takePatch(e)
+	case *Recovery:
+		p.Repinned = cmp.Or(d.Version, p.Repinned)
+	case *Claim:
+		p.takeClaim(e, d)
+	case *Beginning:
+		p.takeClaim(e, d.Claim())
 	}
 	return nil
 }
@@ -296,7 +307,7 @@ func (p *Past) beginGeneration(e *store.Event) (before store.Event, ok bool, err
 	if e.Type != store.WorkflowStarted {
 		return before, false, nil
 	}
-	d, err := DataOf(e)
+	d, err := Of[Beginning](e)
 	if err != nil || d.Generation == 0 {
 		return before, false, err
 	}
@@ -346,13 +357,6 @@ func RootOf(branches []store.Branch, n int32) store.Branch {
 			return branches[i]
 		}
 		n = branches[i].Parent
-	}
-}
-
-// repin files the version that an event pins the run to, if it does.
-func (p *Past) repin(version string) {
-	if version != "" {
-		p.Repinned = version
 	}
 }
 

@@ -7,12 +7,6 @@ import (
 	"github.com/holdfast-dev/holdfast/store"
 )
 
-// A Marker is what patched says: the code was asked whether it has a change.
-type Marker struct {
-	Name       string `json:"name,omitempty"`       // of the change, as it was given
-	Deprecated bool   `json:"deprecated,omitempty"` // the code need not ask for the marker
-}
-
 // Patch is what the history of a scope says of one change.
 type Patch struct {
 	Name       string // escaped

@@ -1,6 +1,7 @@
 package history
 
 import (
+	"encoding/json"
 	"fmt"
 
 	"github.com/holdfast-dev/holdfast/store"
@@ -51,4 +52,19 @@ func PausedReason(reason string) string {
 		return "paused"
 	}
 	return "paused: " + reason
+}
+
+// Error is an error as the history keeps it: its message, and those of
+// the errors it wraps.
+type Error struct {
+	Message  string          `json:"message"`
+	Sentinel string          `json:"sentinel,omitempty"`
+	Type     string          `json:"type,omitempty"`
+	Value    json.RawMessage `json:"value,omitempty"`
+	Within   string          `json:"within,omitempty"` // registered types in the value
+	// Go is the concrete type of an error that is not registered. With the
+	// message it is what errors.Is goes by.
+	Go        string   `json:"go,omitempty"`
+	Permanent bool     `json:"permanent,omitempty"` // of the outermost only
+	Causes    []*Error `json:"causes,omitempty"`
 }

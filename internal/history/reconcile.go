@@ -227,23 +227,19 @@ func (s *Survey) takeRun(e *store.Event, at Place) error {
 	default:
 		return nil
 	}
-	d, err := DataOf(e)
+	said, err := Decode(e)
 	if err != nil {
 		return fmt.Errorf("its data is not readable: %w", err)
 	}
-	switch e.Type {
-	case store.WorkflowCreated:
+	switch d := said.(type) {
+	case *Beginning:
 		s.declared = d.Declared
-	case store.WorkflowStarted:
-		if d.Generation != 0 {
-			s.declared = d.Declared
-		}
-	case store.WorkflowPaused, store.WorkflowUnpaused, store.WorkflowInterrupted:
+	case *Stop:
 		s.Paused = max(s.Paused, d.Message)
-	case store.WorkflowRecovered:
+	case *Recovery:
 		s.recovered = e.Seq
 		s.Paused = max(s.Paused, d.Message)
-	case store.JumpRequested:
+	case *Act: // jump_requested
 		s.jumps = append(s.jumps, jump{at: at, before: s.Last, branch: e.Branch, to: d.ToBranch})
 	}
 	return nil
@@ -271,7 +267,7 @@ func (s *Survey) takeCall(e *store.Event, at Place) error {
 	case store.AttributesSet:
 		return nil
 	case store.SignalReceived:
-		d, err := DataOf(e)
+		d, err := Of[WaitEnd](e)
 		if err != nil {
 			return fmt.Errorf("its data is not readable: %w", err)
 		}
@@ -303,12 +299,13 @@ func (s *Survey) isDone(key string) {
 
 // openCall files the beginning of a wait, a timer or a child.
 func (s *Survey) openCall(e *store.Event, at Place) error {
-	d, err := DataOf(e)
+	said, err := Decode(e)
 	if err != nil {
 		return fmt.Errorf("its data is not readable: %w", err)
 	}
-	o := &opening{At: at, before: s.Last, Typ: e.Type, beside: d.Beside}
-	if e.Type == store.WaitRequested {
+	o := &opening{At: at, before: s.Last, Typ: e.Type}
+	if d, ok := said.(*WaitBegun); ok {
+		o.beside = d.Beside
 		o.Wait = pendingWait{Key: e.Key, Name: d.Name, Prompt: d.Prompt, Until: d.Until, Seq: e.Seq}
 		if s.Open[e.Key] == nil {
 			s.pending++

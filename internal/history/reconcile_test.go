@@ -33,25 +33,28 @@ func lineageOf(words ...string) []store.Event {
 		if e.Type == "" {
 			panic(word)
 		}
-		d := history.Data{}
 		switch word {
 		case "declares":
-			d.Declared = strings.Split(rest, ",")
+			e.Data = history.Encode(&history.Beginning{Declared: strings.Split(rest, ",")})
 		case "jump":
+			var d history.Act
 			_, _ = fmt.Sscan(rest, &d.ToBranch)
+			e.Data = history.Encode(&d)
 		case "attributes":
-			d.Attributes = map[string]string{"a": rest}
+			e.Data = history.Encode(&history.AttributeSet{Attributes: map[string]string{"a": rest}})
+		case "wait", "beside":
+			e.Key = rest
+			e.Data = history.Encode(&history.WaitBegun{Name: rest, Beside: word == "beside"})
+		case "child":
+			e.Key = rest
+			e.Data = history.Encode(&history.ChildBegun{Child: "r/" + rest})
 		default:
 			e.Key = rest
-			d.Name, d.Beside = rest, word == "beside"
-			if word == "child" {
-				d.Child = "r/" + rest
-			}
 		}
 		if e.Type == store.StepCompleted {
 			steps++
 		}
-		e.Steps, e.Data = steps, d.Encode()
+		e.Steps = steps
 		events = append(events, e)
 	}
 	return events

@@ -267,7 +267,7 @@ func (v *View) leaveBehind(rv *Revision, left []store.Event, damaged bool) {
 func (v *View) recordOf(ev *store.Event) *Call {
 	kind, _ := RoleOf(ev.Type)
 	rec := &Call{Key: ev.Key, Kind: kind}
-	if d, err := DataOf(ev); err == nil {
+	if d, err := Of[ChildBegun](ev); err == nil {
 		rec.Child, rec.Abandon = d.Child, d.Abandon
 		rec.Derived = DerivedChild(v.Row.ID, ev, &d)
 	}

@@ -40,6 +40,23 @@ type Beginning struct {
 	PID         int               `json:"pid,omitempty"`         // the same
 }
 
+// A Claim is what an event says with which an executor claims a run: workflow_started,
+// run_resumed, run_claimed. The first event of a later generation, which no claim has
+// recorded, says who has the run in the same fields.
+//
+// What a field says holds from this event on; the zero value says nothing of it.
+type Claim struct {
+	Executor string `json:"executor,omitempty"` // its id
+	Build    string `json:"build,omitempty"`    // of the program that claims
+	Segment  string `json:"segment,omitempty"`  // trace context of the segment that begins with it
+	Resumed  bool   `json:"resumed,omitempty"`  // by a call of Resume
+	Name     string `json:"name,omitempty"`     // of the executor, for people; empty: Host and PID stand for it
+	Version  string `json:"version,omitempty"`  // what the run is pinned to
+	Force    bool   `json:"force,omitempty"`    // match by name
+	Host     string `json:"host,omitempty"`     // where the process runs
+	PID      int    `json:"pid,omitempty"`      // of the process on that host
+}
+
 // Claim returns which executor has the run from the beginning of a later generation on.
 func (b *Beginning) Claim() *Claim {
 	return &Claim{Executor: b.Executor, Build: b.Build, Segment: b.Segment, Name: b.Name, Host: b.Host, PID: b.PID}
@@ -157,6 +174,24 @@ type Recovery struct {
 	Force          bool   `json:"force,omitempty"`        // match by name from here on
 }
 
+// Cut is what the first event of a branch says of the branch. Its record stands
+// beside the log, without a sum of its own, and decides what belongs to the history;
+// and the event before it, whose sum would tell that it is as it was written, is most
+// often one that the branch has left behind.
+type Cut struct {
+	Parent     int32  `json:"parent"`
+	Generation int32  `json:"generation,omitempty"`
+	Cutoff     int64  `json:"cutoff"`
+	Scope      string `json:"scope,omitempty"`
+	Sum        uint32 `json:"sum"` // of the event before
+}
+
+// Encode returns c as the first event of a branch keeps it.
+func (c *Cut) Encode() []byte {
+	b, _ := json.Marshal(c) // numbers and a string
+	return b
+}
+
 // Reopened is what acts and recoveries take back in addition to a cut.
 type Reopened struct {
 	Reset  []string         `json:"reset,omitempty"`  // calls that count as not ended
@@ -182,4 +217,10 @@ func effectOf(said any) (answered int64, r *Reopened, force bool) {
 type Cancelling struct {
 	Reason  string `json:"reason,omitempty"`
 	Message int64  `json:"message,omitempty"` // its number in the inbox
+}
+
+// A Marker is what patched says: the code was asked whether it has a change.
+type Marker struct {
+	Name       string `json:"name,omitempty"`       // of the change, as it was given
+	Deprecated bool   `json:"deprecated,omitempty"` // the code need not ask for the marker
 }

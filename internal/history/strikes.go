@@ -71,14 +71,14 @@ func BeginsBody(ev *store.Event) bool {
 	if ev.Type != store.StepStarted {
 		return false
 	}
-	d, err := DataOf(ev)
+	d, err := Of[Begun](ev)
 	return err == nil && d.Kind == ""
 }
 
 // onlyBegins reports whether an event says that a body begins for no other
 // reason than that the run is on probation.
 func onlyBegins(ev *store.Event) bool {
-	d, err := DataOf(ev)
+	d, err := Of[Begun](ev)
 	return err == nil && d.Probation
 }
 

@@ -92,7 +92,7 @@ func (v *View) PausedToJump(inbox []store.Message) bool {
 	for i := range v.Events {
 		switch ev := &v.Events[i]; ev.Type {
 		case store.WorkflowPaused, store.WorkflowUnpaused, store.WorkflowInterrupted, store.WorkflowRecovered, store.FailuresReset, store.JumpActivated, store.Edited:
-			d, err := DataOf(ev)
+			said, err := Decode(ev)
 			if err != nil {
 				return false
 			}
@@ -101,7 +101,8 @@ func (v *View) PausedToJump(inbox []store.Message) bool {
 			} else if ev.Type == store.WorkflowUnpaused {
 				paused = false
 			}
-			upTo = max(upTo, d.Message)
+			message, _, _ := effectOf(said)
+			upTo = max(upTo, message)
 		}
 	}
 	toJump := false

@@ -128,18 +128,18 @@ func (b *Builder) Add(e *store.Event) {
 		b.stale = b.stale || !b.known(e.Branch)
 		return
 	}
-	d := dataOf(e)
+	said := decode(e)
 	b.events++
 	if b.begin == 0 {
 		b.begin = e.At
 	}
 	if !e.Type.Claims() || e.Key != "" {
-		b.close(e, &d)
+		b.close(e, said)
 	}
 	if e.Key != "" && e.Type != store.Edited && e.Type != store.Patched {
-		b.addCall(l, e, &d)
+		b.addCall(l, e, said)
 	} else {
-		b.addRun(l, e, &d)
+		b.addRun(l, e, said)
 	}
 	b.last = *e
 	b.last.Data, b.last.Payload = nil, nil
@@ -150,40 +150,57 @@ func (b *Builder) known(branch int32) bool {
 }
 
 // addRun takes an event of the run itself.
-func (b *Builder) addRun(l *lane, e *store.Event, d *history.Data) {
-	switch e.Type {
-	case store.WorkflowCreated:
-		b.declared = d.Declared
-		if d.Fork != nil {
-			b.fork = d.Fork.From
-			b.edited = map[string]*Edit{}
-			for key := range d.Fork.Edits {
-				b.edited[key] = &Edit{At: b.in.Run.CreatedAt, By: d.Fork.By, Reason: d.Fork.Reason}
-			}
+func (b *Builder) addRun(l *lane, e *store.Event, said any) {
+	_, by, reason, reset := actOf(said)
+	switch d := said.(type) {
+	case *history.Beginning:
+		b.begins(e, d)
+	case *history.Claim:
+		b.claim(e, d)
+	case *history.End:
+		switch e.Type {
+		case store.WorkflowFailed:
+			b.failure = failure{at: e.At, message: orElse(messageOf(d.Error), d.Reason), code: d.Code, calls: causesOf(d.Error), goexit: endedGoroutine(d.Error), recoverable: d.Recoverable != nil && *d.Recoverable}
+		case store.WorkflowCancelled:
+			b.stop = stop{typ: e.Type, at: e.At, code: d.Code, reason: d.Reason}
 		}
-	case store.WorkflowStarted, store.RunResumed, store.RunClaimed:
-		if d.Generation > 0 && d.Declared != nil {
-			b.declared = d.Declared
+	case *history.Stop:
+		if e.Type != store.WorkflowUnpaused {
+			b.stop = stop{typ: e.Type, at: e.At, code: d.Code, reason: d.Reason}
 		}
-		b.claim(e)
-	case store.WorkflowFailed:
-		b.failure = failure{at: e.At, message: orElse(messageOf(d), d.Reason), code: d.Code, calls: causesOf(d.Error), goexit: endedGoroutine(d.Error), recoverable: d.Recoverable != nil && *d.Recoverable}
-	case store.WorkflowInterrupted, store.WorkflowCancelled, store.WorkflowPaused:
-		b.stop = stop{typ: e.Type, at: e.At, code: d.Code, reason: d.Reason}
-	case store.Edited, store.JumpActivated, store.JumpRequested, store.WorkflowRecovered, store.FailuresReset:
-		b.acts = append(b.acts, act{typ: e.Type, at: e.At, seq: e.Seq, branch: e.Branch, key: e.Key, reason: d.Reason, by: d.By})
+	case *history.Act, *history.Recovery:
+		b.acts = append(b.acts, act{typ: e.Type, at: e.At, seq: e.Seq, branch: e.Branch, key: e.Key, reason: reason, by: by})
 	}
 	if l.Act == "" && e.Branch != 0 && e.Type != store.JumpRequested {
-		l.Act, l.By, l.Key = e.Type, d.By, e.Key
+		l.Act, l.By, l.Key = e.Type, by, e.Key
 		if l.At == 0 {
 			l.At = e.At
 		}
-		if d.Reason != "" {
-			l.Reason = d.Reason
+		if reason != "" {
+			l.Reason = reason
 		}
 	}
-	if len(d.Reset) > 0 && b.lineage.Has(e) {
-		b.reset(d.Reset)
+	if len(reset) > 0 && b.lineage.Has(e) {
+		b.reset(reset)
+	}
+}
+
+// begins takes the first event of the run, or of a later generation.
+func (b *Builder) begins(e *store.Event, d *history.Beginning) {
+	if e.Type == store.WorkflowStarted {
+		if d.Declared != nil {
+			b.declared = d.Declared
+		}
+		b.claim(e, d.Claim())
+		return
+	}
+	b.declared = d.Declared
+	if d.Fork != nil {
+		b.fork = d.Fork.From
+		b.edited = map[string]*Edit{}
+		for key := range d.Fork.Edits {
+			b.edited[key] = &Edit{At: b.in.Run.CreatedAt, By: d.Fork.By, Reason: d.Fork.Reason}
+		}
 	}
 }
 
@@ -203,21 +220,21 @@ func (b *Builder) reset(keys []string) {
 }
 
 // addCall takes an event of a durable call or an item.
-func (b *Builder) addCall(l *lane, e *store.Event, d *history.Data) {
+func (b *Builder) addCall(l *lane, e *store.Event, said any) {
 	var r *Row
 	if b.lineage.Has(e) {
-		r = b.row(l, e, d)
+		r = b.row(l, e, said)
 	} else {
 		l.LeftEvents++
 		if r = l.left[e.Key]; r == nil {
-			r = newRow(e, d)
+			r = newRow(e, said)
 			r.Depth = strings.Count(e.Key, "/")
 			l.left[e.Key] = r
 			l.leftOrder = append(l.leftOrder, r)
 		}
 	}
 	b.suspicion(r, e)
-	b.take(r, e, d)
+	b.take(r, e, said)
 	if !r.open() {
 		b.scopeAt.set(e)
 	}
@@ -225,11 +242,11 @@ func (b *Builder) addCall(l *lane, e *store.Event, d *history.Data) {
 
 // row finds the row of an event of the current history, or creates it and its
 // enclosing rows.
-func (b *Builder) row(l *lane, e *store.Event, d *history.Data) *Row {
+func (b *Builder) row(l *lane, e *store.Event, said any) *Row {
 	if r := b.rows[e.Key]; r != nil {
 		if r.Seq == 0 { // it was created for a row inside it
 			r.Seq, r.Ordinal = e.Seq, e.Ordinal
-			if k := kindOf(e, d); k != Step {
+			if k := kindOf(said); k != Step {
 				r.Kind = k
 			}
 		}
@@ -238,7 +255,7 @@ func (b *Builder) row(l *lane, e *store.Event, d *history.Data) *Row {
 		}
 		return r
 	}
-	r := newRow(e, d)
+	r := newRow(e, said)
 	if edit := b.lastAct(e); edit != nil {
 		b.replaced(r, edit)
 	}
@@ -313,8 +330,8 @@ func (b *Builder) replaced(r *Row, edit *act) {
 	}
 }
 
-func newRow(e *store.Event, d *history.Data) *Row {
-	return &Row{Key: e.Key, Name: nameOf(e.Key), Kind: kindOf(e, d), State: Running, Branch: e.Branch, Ordinal: e.Ordinal, Seq: e.Seq, life: -1}
+func newRow(e *store.Event, said any) *Row {
+	return &Row{Key: e.Key, Name: nameOf(e.Key), Kind: kindOf(said), State: Running, Branch: e.Branch, Ordinal: e.Ordinal, Seq: e.Seq, life: -1}
 }
 
 func (r *Row) open() bool { return r.Outcome == 0 }

@@ -55,32 +55,46 @@ func causesOf(f *history.Error) []cause {
 	return list
 }
 
-// dataOf reads the data of an event. Unreadable data counts as empty: operate.Operator.Verify
+// decode reads what an event says. Unreadable data counts as empty: operate.Operator.Verify
 // reports damage. Over HTTP the hashes of edits are replaced by a word that only says that there
 // is one, which makes only that field unreadable.
-func dataOf(e *store.Event) (d history.Data) {
-	switch {
-	case len(e.Data) == 0, e.Type == store.ItemCompleted:
-		// The data of a completed item is a hash.
-	default:
-		_ = json.Unmarshal(e.Data, &d)
+func decode(e *store.Event) any {
+	if e.Type == store.ItemCompleted {
+		return &history.ItemEnd{} // a hash, which nobody reads here
 	}
-	return d
+	said, _ := history.Decode(e)
+	return said
 }
 
-func messageOf(d *history.Data) string {
-	if d.Error == nil {
+// actOf returns which executor recorded what was done to the run, for whom and why, as far as an
+// event says so, and which calls that has reopened.
+func actOf(said any) (executor, by, reason string, reset []string) {
+	switch d := said.(type) {
+	case *history.End:
+		return d.Executor, "", d.Reason, nil
+	case *history.Stop:
+		return d.Executor, "", d.Reason, d.Reset
+	case *history.Act:
+		return d.Executor, d.By, d.Reason, d.Reset
+	case *history.Recovery:
+		return d.Executor, "", d.Reason, d.Reset
+	}
+	return "", "", "", nil
+}
+
+func messageOf(f *history.Error) string {
+	if f == nil {
 		return ""
 	}
-	return d.Error.Message
+	return f.Message
 }
 
-func notesOf(d *history.Data) []Note {
-	if len(d.Notes) == 0 {
+func notesOf(recorded map[string]json.RawMessage) []Note {
+	if len(recorded) == 0 {
 		return nil
 	}
-	notes := make([]Note, 0, len(d.Notes))
-	for k, v := range d.Notes {
+	notes := make([]Note, 0, len(recorded))
+	for k, v := range recorded {
 		notes = append(notes, Note{k, string(v)})
 	}
 	slices.SortFunc(notes, func(a, b Note) int {
@@ -93,30 +107,46 @@ func notesOf(d *history.Data) []Note {
 }
 
 // kindOf returns the kind of call an event belongs to.
-func kindOf(e *store.Event, d *history.Data) Kind {
-	switch e.Type {
-	case store.TimerSet, store.TimerFired:
+func kindOf(said any) Kind {
+	switch d := said.(type) {
+	case *history.Timer:
 		return Timer
-	case store.WaitRequested, store.SignalReceived, store.WaitTimedOut, store.WaitClosed:
-		switch {
-		case d.Prompt != "":
+	case *history.WaitBegun:
+		if d.Prompt != "" {
 			return Approval
-		case d.Kind != "":
-			return Request
 		}
-		return Wait
-	case store.ChildStarted, store.ChildFinished:
+		return waitOf(d.Kind)
+	case *history.WaitEnd:
+		return waitOf(d.Kind)
+	case *history.ChildBegun, *history.ChildEnd:
 		return Child
-	case store.ItemCompleted, store.ItemFailed:
+	case *history.ItemEnd:
 		return Item
-	case store.FirstWon:
+	case *history.Won:
 		return First
-	case store.Published:
+	case *history.Publication:
 		return Publish
-	case store.AttributesSet:
+	case *history.AttributeSet:
 		return Attrs
+	case *history.Begun:
+		return stepOf(d.Kind)
+	case *history.StepEnd:
+		return stepOf(d.Kind)
 	}
-	switch d.Kind {
+	return Step
+}
+
+// waitOf returns the kind of a wait, by the kind of call that its events name.
+func waitOf(named history.CallKind) Kind {
+	if named != "" {
+		return Request
+	}
+	return Wait
+}
+
+// stepOf returns the kind of a call that begins and ends as a step does.
+func stepOf(named history.CallKind) Kind {
+	switch named {
 	case history.CallMap:
 		return Map
 	case history.CallGo:

@@ -6,8 +6,7 @@ import (
 )
 
 // claim begins a life. If the previous one had not given the run up, it was lost.
-func (b *Builder) claim(e *store.Event) {
-	d, _ := history.Of[history.Claim](e) // what cannot be read says nothing; see dataOf
+func (b *Builder) claim(e *store.Event, d *history.Claim) {
 	if d.Executor == "" {
 		return
 	}
@@ -52,7 +51,7 @@ func (b *Builder) lose(l *Life, waited bool) {
 
 // close ends the last life, if e gives the run up, either written by that life or
 // by another process that found the run abandoned.
-func (b *Builder) close(e *store.Event, d *history.Data) {
+func (b *Builder) close(e *store.Event, said any) {
 	l := b.life()
 	if l == nil || l.How != Alive {
 		return
@@ -62,18 +61,19 @@ func (b *Builder) close(e *store.Event, d *history.Data) {
 		l.End = e.At
 		return
 	}
+	executor, _, reason, _ := actOf(said)
 	switch e.Type {
 	case store.WorkflowCompleted, store.WorkflowFailed, store.WorkflowCancelled, store.WorkflowInterrupted, store.WorkflowPaused:
-		if d.Executor != "" && d.Executor != l.Executor {
+		if executor != "" && executor != l.Executor {
 			b.lose(l, false)
 			return
 		}
-		l.How, l.End, l.Reason = Clean, e.At, orElse(d.Reason, string(b.in.Run.Status))
+		l.How, l.End, l.Reason = Clean, e.At, orElse(reason, string(b.in.Run.Status))
 		if e.Type != store.WorkflowInterrupted && e.Type != store.WorkflowPaused {
 			l.Reason = ""
 		}
 	case store.WorkflowRecovered, store.Edited, store.JumpActivated, store.JumpRequested, store.FailuresReset:
-		if d.Executor != l.Executor {
+		if executor != l.Executor {
 			// An act on a run requires that it has no owner, or waits without one.
 			b.lose(l, b.waitsNow())
 		}

@@ -6,16 +6,15 @@ import (
 )
 
 // take adds an event to its row.
-func (b *Builder) take(r *Row, e *store.Event, d *history.Data) {
+func (b *Builder) take(r *Row, e *store.Event, said any) {
 	if r.Begin == 0 {
 		r.Begin = e.At.Add(-e.Took)
 	}
-	if d.Max > 0 {
-		r.Max = d.Max
+	if r.waits(e, said) {
+		return
 	}
-	r.Once = r.Once || d.Once
-	switch e.Type {
-	case store.ProgressSaved:
+	switch d := said.(type) {
+	case *history.Progress:
 		r.note = true
 		switch d.Slot {
 		case commandSlot:
@@ -23,51 +22,34 @@ func (b *Builder) take(r *Row, e *store.Event, d *history.Data) {
 		case "":
 			r.Progress = e.Seq
 		}
-	case store.StepStarted:
-		r.note = true
+	case *history.Begun:
+		r.note, r.Once = true, r.Once || d.Once
 		r.startedAt, r.startedN = e.At, max(int(e.Attempt), 1)
-	case store.AttemptFailed:
-		b.attempt(r, e, d, AttemptFailed)
-		r.NextAt, r.State = d.NextAt, Stopped
-		return
-	case store.WaitRequested, store.TimerSet, store.ChildStarted:
-		r.Prompt, r.Signal, r.Until, r.ChildID = d.Prompt, d.Name, d.Until, d.Child
-		r.State = Waiting
-		return
-	case store.StepCompleted:
-		if r.Kind == Step || r.Kind == Undo {
-			b.attempt(r, e, d, AttemptDone)
+	case *history.StepEnd:
+		b.endStep(r, e, d)
+		if e.Type == store.AttemptFailed {
+			return
 		}
-		r.Items = max(r.Items, d.Items)
-		r.end(e, Done)
-	case store.StepFailed:
-		if r.Kind == Step || r.Kind == Undo {
-			b.attempt(r, e, d, AttemptFailed)
+	case *history.ItemEnd:
+		b.endItem(r, e, d)
+	case *history.WaitEnd:
+		switch e.Type {
+		case store.WaitTimedOut:
+			r.end(e, TimedOut)
+		case store.WaitClosed:
+			r.end(e, Closed)
+			r.Error = messageOf(d.Error)
+		default:
+			r.end(e, Done)
 		}
-		r.end(e, Failed)
-		r.Error = messageOf(d)
-	case store.ItemFailed:
-		r.end(e, Failed)
-		r.Error = messageOf(d)
-		b.count(r, 0, 1)
-	case store.ItemCompleted:
-		if r.Edited == nil || r.open() {
-			b.count(r, 1, 0)
-		}
-		r.end(e, Done)
-	case store.WaitTimedOut:
-		r.end(e, TimedOut)
-	case store.WaitClosed:
-		r.end(e, Closed)
-		r.Error = messageOf(d)
-	case store.ChildFinished:
+	case *history.ChildEnd:
 		r.ChildStatus = d.Status
 		r.end(e, Done)
 		if d.Status != store.Completed {
 			r.State = Failed
-			r.Error = orElse(messageOf(d), d.Reason)
+			r.Error = orElse(messageOf(d.Error), d.Reason)
 		}
-	case store.Published:
+	case *history.Publication:
 		r.Signal = d.Name
 		r.end(e, Done)
 	default:
@@ -76,6 +58,61 @@ func (b *Builder) take(r *Row, e *store.Event, d *history.Data) {
 	if r.life < 0 {
 		r.life = len(b.lives) - 1
 	}
+}
+
+// waits notes the beginning of a wait, a timer or a child; ok is false if e is no such event.
+func (r *Row) waits(e *store.Event, said any) (ok bool) {
+	switch d := said.(type) {
+	case *history.WaitBegun:
+		r.Prompt, r.Signal, r.Until = d.Prompt, d.Name, d.Until
+	case *history.Timer:
+		if e.Type != store.TimerSet {
+			return false
+		}
+		r.Until = d.Until
+	case *history.ChildBegun:
+		r.ChildID = d.Child
+	default:
+		return false
+	}
+	r.State = Waiting
+	return true
+}
+
+// endStep adds the end of an attempt, or of all of them, or of a branch or a Map.
+func (b *Builder) endStep(r *Row, e *store.Event, d *history.StepEnd) {
+	if d.Max > 0 {
+		r.Max = d.Max
+	}
+	state, attempt := Done, AttemptDone
+	switch e.Type {
+	case store.AttemptFailed:
+		b.attempt(r, e, d, AttemptFailed)
+		r.NextAt, r.State = d.NextAt, Stopped
+		return
+	case store.StepFailed:
+		state, attempt = Failed, AttemptFailed
+	}
+	if r.Kind == Step || r.Kind == Undo {
+		b.attempt(r, e, d, attempt)
+	}
+	r.Items = max(r.Items, d.Items)
+	r.end(e, state)
+	r.Error = messageOf(d.Error)
+}
+
+// endItem adds the end of an item of a Map.
+func (b *Builder) endItem(r *Row, e *store.Event, d *history.ItemEnd) {
+	if e.Type == store.ItemFailed {
+		r.end(e, Failed)
+		r.Error = messageOf(d.Error)
+		b.count(r, 0, 1)
+		return
+	}
+	if r.Edited == nil || r.open() {
+		b.count(r, 1, 0)
+	}
+	r.end(e, Done)
 }
 
 // end records the outcome of a row. An edit leaves the times as they were: the
@@ -95,13 +132,13 @@ func (b *Builder) count(item *Row, done, failed int) {
 	}
 }
 
-func (b *Builder) attempt(r *Row, e *store.Event, d *history.Data, s AttemptState) {
+func (b *Builder) attempt(r *Row, e *store.Event, d *history.StepEnd, s AttemptState) {
 	if r.Edited != nil && (r.Edited.Seq != 0 || r.Copied) && s == AttemptDone {
 		return // nothing ran: a result replaced another
 	}
 	a := Attempt{
 		N: max(int(e.Attempt), 1), Seq: e.Seq, State: s, Begin: e.At.Add(-e.Took), End: e.At, Took: e.Took,
-		Error: messageOf(d), NextAt: d.NextAt, Notes: notesOf(d), Life: len(b.lives) - 1,
+		Error: messageOf(d.Error), NextAt: d.NextAt, Notes: notesOf(d.Notes), Life: len(b.lives) - 1,
 	}
 	a.Permanent = d.Error != nil && d.Error.Permanent
 	r.Attempts = append(r.Attempts, a)

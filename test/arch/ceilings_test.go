@@ -15,10 +15,10 @@ import (
 var (
 	packageCeilings = map[string]struct{ files, lines, upward, longestFile, longestFunc int }{
 		"durable":          {78, 14900, 115, 510, 80},
-		"operate":          {26, 5100, 3, 545, 70},
+		"operate":          {26, 5150, 3, 545, 70},
 		"internal/claims":  {16, 2300, 1, 330, 47},
 		"internal/commit":  {13, 1450, 5, 310, 47},
-		"internal/history": {31, 5100, 16, 480, 95},
+		"internal/history": {31, 5100, 10, 470, 80},
 		"internal/payload": {12, 2500, 10, 530, 56},
 		"dashboard":        {9, 1000, 3, 190, 61},
 		"cli":              {30, 4900, 22, 380, 69},
@@ -43,9 +43,8 @@ var (
 		"durable.run":            {38, 42, 6},
 		"durable.scope":          {25, 32, 6},
 		"operate.Operator":       {4, 66, 17},
-		"internal/history.Past":  {36, 40, 7},
+		"internal/history.Past":  {36, 40, 6},
 		"internal/history.Audit": {28, 49, 5},
-		"internal/history.Data":  {71, 3, 2},
 		"cli.invocation":         {9, 56, 7},
 		"store/sqlite.Store":     {21, 60, 18},
 		"store/postgres.Store":   {25, 83, 17},
