@@ -12,8 +12,8 @@ import (
 // A mailroom makes the runs of this engine notice the messages that the store has for
 // them. It hears of a message through a notice of the store (arrived), through a
 // heartbeat (counted), or because this engine has sent it (sent). A run that is being
-// executed then fetches its messages and delivers them to its waits (see inbox); an
-// unloaded run is loaded.
+// executed then fetches its messages and delivers them to its waits: offer, of inbox.go,
+// wakes the wait. An unloaded run is loaded (reload.go).
 type mailroom struct {
 	eng  *Engine
 	ring chan struct{} // some run may have mail

@@ -32,7 +32,8 @@
 //   - owned.go: runs that are owned here and that nothing executes
 //   - judge.go: what becomes of a run whose executor is gone; orphan.go: going through them;
 //     trials.go: those that may have ended their executors; act.go: what is written about them
-//   - repair.go: a run whose row contradicts its events; boot.go: finding such runs
+//   - repair.go: a run whose row contradicts its events; repairboot.go: whether one that recovery
+//     has met is such a run
 //   - recover.go: all passes of a recovery; report.go: what they say; tend.go: what follows a
 //     heartbeat
 //   - adopt.go: one run instead of all

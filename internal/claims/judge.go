@@ -24,7 +24,7 @@ const (
 )
 
 // fateOf decides about an orphan, given its policy, whether its code is here, and
-// its strikes. It is a pure function of its arguments.
+// its strikes. It is a pure function of its arguments; take, of orphan.go, carries it out.
 func fateOf(row *store.Run, policy Policy, served bool, strikes, quarantineAfter int) fate {
 	switch row.Status {
 	case store.Running, store.Resuming:

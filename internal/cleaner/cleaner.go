@@ -1,5 +1,5 @@
 // Package cleaner deletes runs that have ended. cleaner.go does so once or periodically,
-// delete.go is one pass over the store, retention.go holds the rules.
+// delete.go is one pass over the store, rules.go holds what it goes by.
 package cleaner
 
 import (

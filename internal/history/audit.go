@@ -9,6 +9,9 @@ import (
 	"github.com/holdfast-dev/holdfast/store"
 )
 
+// This is for those who look at a run as a whole: Verify, Repair, export and import. What an
+// execution notices when it loads a run is in read.go (events) and checkclaimed.go (row).
+
 // An Audit looks at a whole run, event by event in the order of the log: what is
 // damaged, and how far what comes before the damage can be believed. It is a pure
 // function of what it is given.

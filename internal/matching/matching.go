@@ -14,7 +14,7 @@
 // that the places in the history have no gap.
 //
 //   - matching.go: what the scopes of a run have in common
-//   - replay.go: the history of a scope, and how far its code has come in it
+//   - match.go: compares each call with the one that the history of its scope has
 //   - patch.go: markers of changes that the code asks about
 //   - change.go: what was done to the code
 //   - difference.go: where code and history differ, in words

@@ -3,7 +3,7 @@
 //
 //	stream.go    standard output and error: a terminal or a pipe, colours, JSON
 //	table.go     tables
-//	rows.go      the steps and attempts of a run, as a tree
+//	steps.go     the steps and attempts of a run, as a tree
 //	text.go      numbers, durations and words
 //	escape.go    text that others have written, made safe for a terminal
 //	quote.go     words for a shell

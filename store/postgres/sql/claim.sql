@@ -1,4 +1,6 @@
--- Claims. $2 are the owners whose runs may be claimed: none (''), and executors
+-- Claims: these statements choose and lock runs. What claims one is append_claim
+-- (event.sql) and update_runs (run.sql), in one transaction (../claim.go).
+-- $2 are the owners whose runs may be claimed: none (''), and executors
 -- that are not live. $3 $4 are pairs of workflow and version served.
 
 -- name: due (own)
