@@ -14,10 +14,10 @@ import (
 // CodeRestarted is the code of a run that failed because its process died.
 const CodeRestarted = "server_restarted"
 
-// park reports a run whose process is gone and whose code is not here. If
-// nobody alive has it, the row no longer says that the run is executed: it is parked
-// until somebody serves it, who then decides by its policy (resumeInterrupted). A
-// program without workflows parks nothing.
+// park reports a run whose process is gone and whose code is not here. If no live
+// executor has the code, the row must no longer say that the run is executed: it is
+// parked until an executor serves it, which then decides by the run's policy
+// (resumeInterrupted). A program without workflows parks nothing.
 func (o *Options) park(ctx context.Context, row *store.Run, rep *Report) error {
 	reason := o.Program.NotServed(row)
 	rep.stuck(stuck.Of(row, store.CodeNotRegistered, reason))
@@ -29,10 +29,10 @@ func (o *Options) park(ctx context.Context, row *store.Run, rep *Report) error {
 		return nil
 	}
 	if row.Paused || row.CancelAsked || row.Last == nil {
-		return nil // what was asked for is carried out by whoever has its code
+		return nil // an executor that has its code carries out what was asked for
 	}
 	if len(o.Serves) == 0 {
-		return nil // a program for operators: what it finds is theirs to judge, as it is
+		return nil // a program for operators, who are to judge the run as it is
 	}
 	interrupted, code := store.Interrupted, store.CodeNotRegistered
 	_, err = o.Act(ctx, row, nil, commit.Act{
@@ -46,7 +46,7 @@ func (o *Options) park(ctx context.Context, row *store.Run, rep *Report) error {
 	return nil
 }
 
-// fail marks a run failed, recoverable, unless somebody was faster.
+// fail marks a run failed, recoverable, unless another process was faster.
 func (o *Options) fail(ctx context.Context, row *store.Run, code, reason string, rep *Report) bool {
 	yes, failed, ended := true, store.Failed, o.Now()
 	_, err := o.Act(ctx, row, nil, commit.Act{
@@ -60,7 +60,7 @@ func (o *Options) fail(ctx context.Context, row *store.Run, code, reason string,
 		o.Tracing.EndOrphanSpan(ctx, row, code)
 		return true
 	case commit.Overtaken(err):
-		return false // another process recovered it in the same moment
+		return false // another process recovered it at the same moment
 	}
 	rep.tryAgain(row, code, fmt.Sprintf("marking it failed did not succeed: %v", err), "call Recover again")
 	return false

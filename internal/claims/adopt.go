@@ -11,7 +11,7 @@ import (
 	"github.com/holdfast-dev/holdfast/store"
 )
 
-// A Refusal is an error that says why a run was not adopted.
+// A Refusal is the error that says why a run was not adopted.
 type Refusal struct {
 	RunID  string
 	Status store.Status
@@ -22,8 +22,8 @@ type Refusal struct {
 func (r *Refusal) Error() string { return fmt.Sprintf("run %s (%s): %s", r.RunID, r.Status, r.Reason) }
 
 // Adopt executes here a run that waits, is pending, or was stopped gracefully, and that no
-// live executor has. The error is a *Refusal for any other run, and ErrNotRegistered if its
-// code is not here.
+// live executor has. For any other run the error is a *Refusal, and if its code is not
+// here, ErrNotRegistered.
 func (rc *Recovery) Adopt(ctx context.Context, id string) error {
 	if rc.o.Runs.Closing() {
 		return commit.ErrClosed
@@ -67,8 +67,8 @@ func (rc *Recovery) Adopt(ctx context.Context, id string) error {
 }
 
 // TakeUpChild executes here a child that a run of this engine waits for, if no executor has
-// it. Once Recover was called that happens by itself; without it the parent would wait
-// for ever.
+// it. After Recover that happens by itself; without Recover the parent would wait for
+// ever.
 func (rc *Recovery) TakeUpChild(row *store.Run) {
 	if rc.claims.Recovered() || row.Paused || !rc.o.Program.Has(row.Workflow, row.Version) || rc.o.Runs.Here(row.ID) {
 		return

@@ -17,13 +17,13 @@ import (
 type Claims struct {
 	o         *Options
 	wake      chan struct{} // something may be claimable
-	recovered atomic.Bool   // Recover was called: old runs may be claimed
+	recovered atomic.Bool   // Recover was called: runs of earlier processes may be claimed
 	places    places
 	// bulk has runs that a bulk start here has made and that may not have been claimed yet. It
 	// is needed only until Recover is called: before that the loop leaves all other pending
 	// runs alone.
 	bulk  queue
-	later queue // left by recovery until there is room
+	later queue // runs that recovery has left until there is room
 	owned owned
 }
 
@@ -35,7 +35,7 @@ func New(o Options) *Claims {
 	return c
 }
 
-// Wake has the loop look for runs to claim.
+// Wake makes the loop look for runs to claim.
 func (c *Claims) Wake() { nudge(c.wake) }
 
 // Recovered reports whether Recover was called.
@@ -50,10 +50,12 @@ func (c *Claims) Deferred() map[string]bool {
 	return all
 }
 
-// Began says that an execution begins here, which may make this executor own more.
+// Began is called when an execution begins here, because this executor may then own more
+// runs.
 func (c *Claims) Began() { c.owned.began.Add(1) }
 
-// Occupy says that the execution of a claimed run has begun, and Vacate that it has ended.
+// Occupy is called when the execution of a claimed run has begun, and Vacate when it has
+// ended.
 func (c *Claims) Occupy() { c.places.occupy() }
 
 // Vacate is the counterpart of Occupy.
@@ -72,7 +74,7 @@ func (c *Claims) Loop(ctx context.Context) {
 		case <-c.wake:
 		}
 		if !c.o.Heart.AwaitLease(ctx.Done(), nil) {
-			return // it could claim nothing
+			return // it could not claim anything
 		}
 		if !c.recovered.Load() {
 			c.takeBulk(ctx)
@@ -96,7 +98,7 @@ func (c *Claims) Loop(ctx context.Context) {
 func (c *Claims) takeNext(ctx context.Context) (more bool, err error) {
 	n := c.places.reserve(claimBatch)
 	if n == 0 {
-		return false, nil // a claimed run that ends wakes us
+		return false, nil // a claimed run that ends wakes the loop
 	}
 	defer c.places.giveBack(n)
 	if c.later.waits() {
@@ -112,14 +114,14 @@ func (c *Claims) takeBulk(ctx context.Context) {
 	}
 }
 
-// takeSomeBulk takes a batch of them, and reports whether there may be more to
-// take.
+// takeSomeBulk takes a batch of runs of bulk starts, and reports whether there may be
+// more to take.
 func (c *Claims) takeSomeBulk(ctx context.Context) bool {
 	n := c.places.reserve(claimBatch)
 	defer c.places.giveBack(n)
 	ids := c.bulk.first(n)
 	if len(ids) == 0 {
-		return false // a claimed run that ends wakes us
+		return false // a claimed run that ends wakes the loop
 	}
 	if _, err := c.claimIDs(ctx, ids); err != nil {
 		if ctx.Err() == nil {
@@ -127,13 +129,13 @@ func (c *Claims) takeSomeBulk(ctx context.Context) bool {
 		}
 		return false
 	}
-	// Those it did not get belong to another executor or have ended.
+	// Those that it did not get belong to another executor or have ended.
 	c.bulk.drop(len(ids))
 	return true
 }
 
-// takeLater takes up to n of the runs that recovery has left, as long as what was
-// decided about them is still right. The loop alone calls it, with n places set aside.
+// takeLater takes up to n of the runs that recovery has left, if the decision to continue
+// them still holds. The loop alone calls it, with n places set aside.
 func (c *Claims) takeLater(ctx context.Context, n int) error {
 	ids := c.later.first(n)
 	sound := make([]string, 0, len(ids))
@@ -152,10 +154,11 @@ func (c *Claims) takeLater(ctx context.Context, n int) error {
 			c.reportResumed(r)
 		}
 		if err != nil {
-			return err // those it got are not free, and are passed over when it is tried again
+			return err // the claimed ones are not free, and are passed over at the next try
 		}
 	}
-	// Those it did not get belong to another executor, or are not to be continued any more.
+	// Those that it did not get belong to another executor, or are no longer to be
+	// continued.
 	c.later.drop(len(ids))
 	return nil
 }
@@ -178,22 +181,22 @@ func (t *toContinue) add(row *store.Run) {
 }
 
 // continueAll continues runs as far as there is room, and leaves the others for
-// later. Children go on at once, as they did when they were started: a parent that
-// waits for one may hold the place it would wait for.
+// later. Children are continued at once, as when they were started: a parent that waits
+// for a child may hold the place that the child would wait for.
 func (c *Claims) continueAll(ctx context.Context, t *toContinue, rep *Report) {
 	c.continueRuns(ctx, t.children, rep)
 	n := 0
-	if !c.later.waits() { // else they queue after those that do
+	if !c.later.waits() { // otherwise they queue after those that wait
 		n = c.places.reserve(len(t.roots))
 	}
 	c.continueRuns(ctx, t.roots[:n], rep)
 	c.places.giveBack(n)
 	c.later.addMissing(t.roots[n:])
 	rep.Deferred = append(rep.Deferred, t.roots[n:]...)
-	nudge(c.wake) // the loop may have met places that were set aside
+	nudge(c.wake) // the loop may have found all places taken or set aside
 }
 
-// continueRuns claims runs and continues them, whether there is room or not.
+// continueRuns claims runs and continues them, even if there is no room.
 func (c *Claims) continueRuns(ctx context.Context, ids []string, rep *Report) {
 	for len(ids) > 0 {
 		n := min(len(ids), claimBatch)
@@ -204,7 +207,7 @@ func (c *Claims) continueRuns(ctx context.Context, ids []string, rep *Report) {
 			c.reportResumed(r)
 		}
 		if err != nil {
-			// The rest of the batch stays orphaned: the next beat finds it.
+			// The rest of the batch stays orphaned: the next heartbeat finds it.
 			for _, id := range ids[:n] {
 				if !c.o.Runs.Executing(id) {
 					rep.tryAgain(&store.Run{ID: id}, "", fmt.Sprintf("claiming it failed: %v", err), "it is tried again with the next beat")
@@ -215,7 +218,7 @@ func (c *Claims) continueRuns(ctx context.Context, ids []string, rep *Report) {
 	}
 }
 
-// reportResumed says that recovery continues a run.
+// reportResumed counts and logs that recovery continues a run.
 func (c *Claims) reportResumed(r Execution) {
 	c.o.Resumed(r.Ctx, r.Row.Workflow)
 	c.o.Log.OfRun(r.Ctx, slog.LevelInfo, r.Row, "durable: run resumed")
@@ -228,13 +231,13 @@ func (c *Claims) Claim(ctx context.Context, id string, d *history.Claim, v *hist
 	return len(runs) > 0, err
 }
 
-// claimIDs claims these runs and begins to execute those it got.
+// claimIDs claims these runs and begins to execute those that it got.
 func (c *Claims) claimIDs(ctx context.Context, ids []string) ([]Execution, error) {
 	return c.claim(ctx, store.Claim{Max: len(ids), IDs: ids}, &history.Claim{}, nil)
 }
 
-// claim takes runs and begins to execute them; d is kept with the claim of each. v may be
-// set for a single run.
+// claim takes runs and begins to execute them; d is recorded with the claim of each. v
+// may be set for a single run.
 func (c *Claims) claim(ctx context.Context, sc store.Claim, d *history.Claim, v *history.View) ([]Execution, error) {
 	o := c.o
 	if len(o.Serves) == 0 {
@@ -243,16 +246,16 @@ func (c *Claims) claim(ctx context.Context, sc store.Claim, d *history.Claim, v 
 	o.Sign(d)
 	sc.Executor, sc.Serves, sc.At, sc.Data = o.Executor, o.Serves, o.Now(), history.Encode(d)
 	segments := o.segmentsOf(&sc, d)
-	defer c.owned.claiming()() // what it takes belongs to this executor before it is executed here
+	defer c.owned.claiming()() // a claimed run belongs to this executor before it is executed here
 	rows, err := o.Store.Claim(ctx, sc)
 	if errors.Is(err, store.ErrNotFound) {
-		// The store takes this executor for gone: it beats, and asks again.
+		// The store takes this executor for gone: send a heartbeat, and ask again.
 		o.Heart.Lease.Doubt()
 		switch {
 		case o.Heart.AwaitLease(ctx.Done(), o.Runs.Ending()):
 			rows, err = o.Store.Claim(ctx, sc)
 		case o.ending():
-			err = commit.ErrClosed // it beats no more
+			err = commit.ErrClosed // it sends no more heartbeats
 		default:
 			err = context.Cause(ctx)
 		}
@@ -265,7 +268,7 @@ func (c *Claims) claim(ctx context.Context, sc store.Claim, d *history.Claim, v 
 	return runs, err
 }
 
-// ending reports whether the engine ends what it does in the background.
+// ending reports whether the engine ends its background work.
 func (o *Options) ending() bool {
 	select {
 	case <-o.Runs.Ending():
@@ -275,9 +278,9 @@ func (o *Options) ending() bool {
 	}
 }
 
-// segmentsOf lets the claim sc begin the segment of each run it takes and keep its
-// context in the event of the claim, for which it costs no write. What it
-// returns is filled by the claim.
+// segmentsOf makes the claim sc begin the segment of each run that it takes, and keep the
+// segment's context in the event of the claim, which costs no write. The claim fills the
+// map that it returns.
 func (o *Options) segmentsOf(sc *store.Claim, d *history.Claim) map[string]*telemetry.Segment {
 	segments := map[string]*telemetry.Segment{}
 	sc.DataOf = func(row *store.Run) []byte {
@@ -296,8 +299,8 @@ func (o *Options) segmentsOf(sc *store.Claim, d *history.Claim) map[string]*tele
 	return segments
 }
 
-// hasCode reports whether the code is here that executes a run which this executor owns. A
-// row that has lost its version (E1) is reported.
+// hasCode reports whether the code for a run of this executor is here. It logs a row that
+// has lost its version (E1).
 func (o *Options) hasCode(row *store.Run) bool {
 	version, here := o.Program.VersionFor(row)
 	if here && row.Version == "" && row.InitialVersion != "" {
@@ -306,7 +309,8 @@ func (o *Options) hasCode(row *store.Run) bool {
 	return here
 }
 
-// Expect lets the loop take runs of this code that were just started, if the code is here.
+// Expect makes the loop take runs of this code that were just started, if the code is
+// here.
 func (c *Claims) Expect(workflow, version string, ids []string) {
 	if len(ids) == 0 || !c.o.Program.Has(workflow, version) {
 		return

@@ -3,33 +3,33 @@
 //
 // A run belongs to one executor at a time. A claim makes it this executor's: one transaction
 // of the store raises the epoch of the run, makes the executor its owner and appends an event
-// that says who has it. From then on the store refuses what is written under an earlier epoch,
-// so an owner that was thought dead and is not can do no harm. These rules hold:
+// that says which executor has it. From then on the store refuses writes under an earlier
+// epoch, so an owner that was thought dead but is alive can do no harm. These rules hold:
 //
 //   - The store never hands out a run that a live executor owns, nor one that is parked or has
 //     ended, nor one whose workflow and version this executor does not serve. A paused run is
 //     handed out only once a cancel was requested for it.
 //   - An executor claims only while its own lease holds.
 //   - The claim loop takes what is due and free: pending runs, runs that were interrupted
-//     without a reason that keeps them, and waiting runs whose time has come or that have mail.
-//     It does so only once Recover was called; before that it takes nothing but the runs that
-//     a bulk start here has asked for.
-//   - A run whose owner died while it executed it is not for the loop. Recovery decides about
-//     it first (fateOf): it is continued, tried alone as a suspect, failed, left, quarantined or
-//     parked.
-//   - At most MaxRuns claimed runs are executed at a time, but for children, whose parents may
-//     hold the places they would wait for, and for one suspect. What recovery cannot continue
-//     for lack of places stays in the store as it is, and its id in a queue, which the loop
-//     empties before it takes anything else.
-//   - An executor executes what it owns. An answer of the store that was lost can break this,
-//     so the two are compared from time to time.
+//     without a reason that holds them, and waiting runs whose time has come or that have
+//     mail. It does so only once Recover was called; before that it takes only the runs
+//     that a bulk start here has asked for.
+//   - A run whose owner died while executing it is not for the loop. Recovery decides
+//     about it first (fateOf): it is continued, tried alone as a suspect, failed, left,
+//     quarantined or parked.
+//   - At most MaxRuns claimed runs are executed at a time, not counting children, whose
+//     parents may hold the places they would wait for, and one suspect. A run that
+//     recovery cannot continue for lack of places stays in the store as it is. Its id is
+//     in a queue, which the loop empties before it takes anything else.
+//   - An executor executes what it owns. A lost answer of the store can break this, so
+//     the two are compared from time to time.
 //
 // Nothing here is the truth about a run except what is in the store: a process that dies with
 // queues and suspects leaves runs that the next recovery finds, here or elsewhere.
 //
 //   - options.go: what the room needs of the engine
 //   - claim.go: the loop and each single claim; queue.go: places and queues
-//   - owned.go: runs that are owned here and that nothing executes
+//   - owned.go: runs that are owned here and not executed
 //   - judge.go: what becomes of a run whose executor is gone; orphan.go: going through them;
 //     trials.go: those that may have ended their executors; act.go: what is written about them
 //   - repair.go: a run whose row contradicts its events; repairboot.go: whether one that recovery

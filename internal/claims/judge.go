@@ -34,7 +34,7 @@ func fateOf(row *store.Run, policy Policy, served bool, strikes, quarantineAfter
 	}
 	switch {
 	case !served:
-		// Its policy is not known here either: whoever has its code decides.
+		// Its policy is not known here either: an executor that has its code decides.
 		return fateStuck
 	case row.Paused:
 		return fateUnpause
@@ -51,11 +51,11 @@ func fateOf(row *store.Run, policy Policy, served bool, strikes, quarantineAfter
 }
 
 // A strike is the end of a process that this run can have caused: its owner is
-// dead, and a body of the run had begun there and has recorded nothing. The
-// beginning of a body is not on record as a rule, which would cost a write a step.
-// So an execution that was claimed from an owner which ended without a word is on
-// probation: until something is recorded it writes step_started before each body.
-// The first end of such a row is on nobody's account.
+// dead, and a body of the run had begun there and has recorded nothing. As a rule the
+// beginning of a body is not recorded, because that would cost a write for each step. So
+// an execution that was claimed from an owner that died is on probation: until something
+// is recorded, it writes step_started before each body. The first end of such a series
+// counts for nothing.
 //
 //	1 workflow_started (X)                          X dies: nothing is known
 //	2 run_resumed (Y)                               on probation
@@ -64,21 +64,21 @@ func fateOf(row *store.Run, policy Policy, served bool, strikes, quarantineAfter
 //	5 run_resumed (V)
 //	6 step_started charge                           V has only lost its lease: none while it lives
 //
-// Anything else that is recorded, an outcome, a failed attempt, saved progress,
-// takes all strikes back.
+// Anything else that is recorded (an outcome, a failed attempt, saved progress) cancels
+// all strikes.
 
-// trialTail is how many events at the end of a log are looked at for strikes:
-// more than one execution leaves that records nothing, for each that counts.
+// trialTail is how many events at the end of a log are read for strikes: more than all
+// the executions that count leave if they record nothing.
 const trialTail = 64
 
-// A judge says what becomes of orphaned runs. It asks once who is alive.
+// A judge decides what becomes of orphaned runs. It asks once which executors are alive.
 type judge struct {
 	o    *Options
 	live map[string]bool // executors; nil: not asked yet
 }
 
 // fate decides about an orphaned run. ends is what its log says of its earlier owners; err
-// says that this could not be read, and the decision was made without.
+// says that this could not be read, and that the decision was made without it.
 func (j *judge) fate(ctx context.Context, row *store.Run) (what fate, ends history.Strikes, err error) {
 	ends, err = j.strikes(ctx, row)
 	policy, here := j.o.Program.OnBoot(row.Workflow, row.Version), j.o.Program.Has(row.Workflow, row.Version)
@@ -86,12 +86,12 @@ func (j *judge) fate(ctx context.Context, row *store.Run) (what fate, ends histo
 }
 
 // staysDecided reports whether a run that was to be continued still is. Meanwhile
-// another executor may have taken it, and it may have ended that one's process: it
-// is then for the recovery which that makes necessary, as a suspect.
+// another executor may have taken the run, and the run may have ended that process: then
+// it is a suspect, for the recovery that this makes necessary.
 func (j *judge) staysDecided(ctx context.Context, row *store.Run) bool {
 	switch row.Status {
 	case store.Interrupted:
-		return true // one that is parked or paused by now is not claimed
+		return true // a run that is parked or paused by now is not claimed
 	case store.Running, store.Resuming:
 		what, _, err := j.fate(ctx, row)
 		return err == nil && what == fateResume
@@ -99,9 +99,9 @@ func (j *judge) staysDecided(ctx context.Context, row *store.Run) bool {
 	return false
 }
 
-// strikes counts those of an orphaned run. Only one whose log ends in the
-// beginning of a body, or in a claim that was not its first after something was
-// recorded, can have any.
+// strikes counts the strikes of an orphaned run. It can have some only if its log ends
+// with the beginning of a body, or with a claim that was not the first since something
+// was recorded.
 func (j *judge) strikes(ctx context.Context, row *store.Run) (s history.Strikes, err error) {
 	last := row.Last
 	if last == nil || row.Status != store.Running && row.Status != store.Resuming {

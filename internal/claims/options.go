@@ -27,19 +27,20 @@ type Runs interface {
 	Executing(id string) bool
 	Here(id string) bool
 	// Keeps reports whether the run, which this executor owns, is executed or kept unloaded
-	// here under the epoch that it has. An execution of an earlier epoch is told that it has
-	// lost the run.
+	// here under the epoch that it has. An execution of an earlier epoch has lost the
+	// run, and is ended.
 	Keeps(row *store.Run) bool
 	// TakeUp executes a run that this executor owns.
 	TakeUp(row *store.Run)
-	// Changed says that the run with this id has changed in the store.
+	// Changed is told that the run with this id has changed in the store.
 	Changed(id string)
-	// Closing reports whether the engine closes, and Ending is closed when it ends what it
-	// does in the background.
+	// Closing reports whether the engine is closing. The channel of Ending is closed when
+	// the engine ends its background work.
 	Closing() bool
 	Ending() <-chan struct{}
 	// Background calls fn on a goroutine that the engine waits for when it closes; the context
-	// ends when the engine does. It returns false, and calls nothing, if it closes already.
+	// ends when the engine does. It returns false, and calls nothing, if the engine is
+	// closing already.
 	Background(fn func(context.Context)) bool
 }
 
@@ -57,18 +58,18 @@ type Execution struct {
 
 // A Program is the code that this process has.
 type Program interface {
-	// Has reports whether the code of a version of a workflow is here; an empty version is
-	// any. HasWorkflow reports the same of a workflow at whatever version.
+	// Has reports whether the code of a version of a workflow is here; an empty version
+	// means any. HasWorkflow reports the same for a workflow at any version.
 	Has(workflow, version string) bool
 	HasWorkflow(workflow string) bool
 	// Steps returns the steps that the code declares.
 	Steps(workflow, version string) []string
 	// OnBoot returns what recovery does with runs of this code.
 	OnBoot(workflow, version string) Policy
-	// VersionFor returns the version of the code that executes a run which was claimed; ok is
-	// false if there is none here.
+	// VersionFor returns the version of the code that executes a claimed run; ok is false
+	// if that code is not here.
 	VersionFor(row *store.Run) (version string, ok bool)
-	// Pins returns the version that a claim pins the run to; empty: it pins it to none.
+	// Pins returns the version to which a claim pins the run; empty: none.
 	Pins(row *store.Run) string
 	// NotServed says why the run cannot be executed here.
 	NotServed(row *store.Run) string
@@ -84,7 +85,7 @@ const (
 	Leave                    // leave it as it is
 )
 
-// Options are what Claims are made of.
+// Options configure Claims.
 type Options struct {
 	Executor string // its id
 	Serves   []store.Served
@@ -96,24 +97,24 @@ type Options struct {
 	Program  Program
 
 	Lease time.Duration
-	// MaxRuns bounds how many claimed runs are executed at a time.
+	// MaxRuns limits how many claimed runs are executed at a time.
 	MaxRuns int
-	// QuarantineAfter is after how many strikes in a row a run is set aside.
+	// QuarantineAfter is how many strikes in a row quarantine a run.
 	QuarantineAfter int
-	// BootReason is why runs have failed under the policy Fail.
+	// BootReason is the failure reason under the policy Fail.
 	BootReason string
 	// NoReconcileOnBoot keeps recovery from comparing rows with events.
 	NoReconcileOnBoot bool
-	// RerunLastStep has a repair run the last declared step again.
+	// RerunLastStep makes a repair run the last declared step again.
 	RerunLastStep bool
 
 	// Now returns the store's time.
 	Now func() store.Time
-	// Sign has the event of a claim say who claims.
+	// Sign makes the event of a claim say which executor claims.
 	Sign func(*history.Claim)
 	// Resumed counts a run that recovery continues.
 	Resumed func(ctx context.Context, workflow string)
-	// List yields the rows that match, page by page; after an error it ends.
+	// List yields the rows that match, page by page; it ends after an error.
 	List func(context.Context, store.Filter) iter.Seq2[*store.Run, error]
 	// Load reads a run with the events of its current generation and without its inbox.
 	Load func(ctx context.Context, id string) (*store.History, error)
@@ -121,9 +122,9 @@ type Options struct {
 	View func(ctx context.Context, id string) (v *history.View, unreadable, err error)
 	// Unreadable returns an error of package history about a run as users know it.
 	Unreadable func(id string, err error) error
-	// Act carries an act out, and returns the branch that the run is on.
+	// Act carries out an act, and returns the branch that the run is on.
 	Act func(ctx context.Context, row *store.Run, branches []store.Branch, a commit.Act) (int32, error)
-	// EachUnheard calls found for those of the runs that will not hear of the child which
+	// EachUnheard calls found for those of the runs that will not hear of the child that
 	// their last event has started. It ends with the first error of rows, or its own.
 	EachUnheard func(ctx context.Context, rows iter.Seq2[*store.Run, error], found func(stuck.Run)) error
 }
@@ -132,7 +133,7 @@ type Options struct {
 // run is not here.
 var ErrNotRegistered = errors.New("durable: workflow not registered")
 
-// others returns the ids of the executors that are alive, but for this one.
+// others returns the ids of the executors that are alive, except this one.
 func (o *Options) others(ctx context.Context) (map[string]bool, error) {
 	list, err := o.Store.Executors(ctx)
 	if err != nil {

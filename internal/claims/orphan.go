@@ -24,8 +24,8 @@ type orphanPass struct {
 	try    []string // suspects
 }
 
-// all deals with all runs whose owner is gone, slice by slice: what is decided of the
-// first runs is under way before the last ones have been read.
+// all deals with all runs whose owner is gone, slice by slice: decisions about the first
+// runs are carried out before the last ones have been read.
 func (p *orphanPass) all(ctx context.Context) error {
 	n := 0
 	f := store.Filter{Orphaned: true, OldestFirst: true, WithLast: true, Limit: recoverSlice}
@@ -76,7 +76,7 @@ func (p *orphanPass) take(ctx context.Context, row *store.Run) error {
 	}
 	what, ends, err := p.judge.fate(ctx, row)
 	if err != nil {
-		// It is resumed, and whoever does so finds out what is wrong.
+		// It is resumed, and the execution finds out what is wrong.
 		p.o.Log.AboutRun(slog.LevelWarn, row, "durable: how the earlier owners of a run ended could not be read", slog.Any("error", err))
 	}
 	switch what {

@@ -12,20 +12,20 @@ import (
 	"github.com/holdfast-dev/holdfast/store"
 )
 
-// What a live engine owns it executes: nobody else takes such a run. An answer of
-// the store that was lost, or an end that could not be recorded, can leave a run
-// that is owned here and executed by nobody. So after every second beat the engine
-// compares the runs that it owns in the store with those that it executes or keeps
-// unloaded; an engine that owned nothing, and has begun nothing since, hardly looks.
-// A run that nobody executes at two looks, a while apart and under the
-// same epoch, is taken up like one that was unloaded.
+// A live engine must execute what it owns, because no other executor takes such a
+// run. A lost answer of the store, or an end that could not be recorded, can leave a
+// run that is owned here and not executed. So after every second heartbeat the
+// engine compares the runs that it owns in the store with those that it executes or
+// keeps unloaded; an engine that owned nothing, and has begun nothing since, hardly
+// looks. A run that is not executed at two looks, a while apart and under the same
+// epoch, is taken up like one that was unloaded.
 
 // owned is what the comparison remembers from one look to the next.
 type owned struct {
 	o    *Options
 	busy atomic.Bool
 
-	// Used by whoever has set busy.
+	// Used only by the goroutine that has set busy.
 	lookedAt time.Time
 	after    string            // where the listing goes on
 	missing  map[string]orphan // by run id
@@ -35,31 +35,32 @@ type owned struct {
 	began atomic.Int64 // executions and claims that have begun here: each may own more
 
 	mu     sync.Mutex
-	claims map[*time.Time]struct{} // when the claims under way began
+	claims map[*time.Time]struct{} // when the claims in progress began
 }
 
-// orphan is a run that this engine owns and was not seen to execute.
+// orphan is a run that this engine owns but was not seen to execute.
 type orphan struct {
 	epoch int64
 	since time.Time
-	times int // taken up so often
+	times int // how often it was taken up
 }
 
 const (
 	// auditPage is how many runs are compared at a look. The next look goes on
-	// after them, so that none costs more the more runs wait.
+	// after them, so that the cost of a look does not grow with the number of
+	// waiting runs.
 	auditPage = 500
-	// auditAgain bounds for how long a run is left alone that was taken up and
-	// is executed by nobody again: as when the store refuses its end for good.
+	// auditAgain limits for how long a run is left alone that was taken up and is
+	// again not executed, for example because the store refuses its end for good.
 	auditAgain = 10 * time.Minute
 	// auditIdle is how many leases pass between two looks of an engine that owned
-	// nothing at the last one and has begun nothing since. What it may own then is
-	// only what a store carried out long after it was asked.
+	// nothing at the last one and has begun nothing since. It can own then only what
+	// a store carried out long after it was asked.
 	auditIdle = 4
 )
 
-// claiming says that a claim begins; the function it returns, that what it took is
-// executed.
+// claiming notes that a claim begins; the function that it returns notes that the
+// claimed runs are executed.
 func (ow *owned) claiming() (done func()) {
 	ow.began.Add(1)
 	began := time.Now()
@@ -76,8 +77,8 @@ func (ow *owned) claiming() (done func()) {
 	}
 }
 
-// claimedBefore reports whether a claim is under way that may have taken a run
-// which was seen at this moment.
+// claimedBefore reports whether a claim is in progress that may have taken a run
+// that was seen at this moment.
 func (ow *owned) claimedBefore(seen time.Time) bool {
 	ow.mu.Lock()
 	defer ow.mu.Unlock()
@@ -89,14 +90,14 @@ func (ow *owned) claimedBefore(seen time.Time) bool {
 	return false
 }
 
-// audit compares what the engine owns with what it executes, apart from the
-// caller, and at most four times in the length of a lease, or once in four leases
-// while the engine owns nothing.
+// audit compares what the engine owns with what it executes, in the background, at
+// most four times in the length of a lease, or once in four leases while the engine
+// owns nothing.
 func (ow *owned) audit() {
 	if !ow.busy.CompareAndSwap(false, true) {
 		return
 	}
-	wait := ow.o.Lease / 4 // the beats may be closer
+	wait := ow.o.Lease / 4 // the heartbeats may come more often
 	if ow.none == ow.began.Load() {
 		wait = auditIdle * ow.o.Lease
 	}
@@ -110,8 +111,8 @@ func (ow *owned) audit() {
 	}
 }
 
-// look is one look: at the runs that were missing at the last one, or else
-// at the next page.
+// look compares once: the runs that were missing at the last look, or else the next
+// page.
 func (ow *owned) look(ctx context.Context) {
 	f := store.Filter{Owners: []string{ow.o.Executor}, Statuses: []store.Status{store.Running, store.Resuming, store.Waiting}, Limit: auditPage}
 	again := len(ow.missing) > 0
@@ -125,7 +126,7 @@ func (ow *owned) look(ctx context.Context) {
 	page, err := ow.o.Store.List(ctx, f)
 	if err != nil {
 		ow.after = ""
-		return // the next beat looks again
+		return // it is tried again after a later heartbeat
 	}
 	if f.After == "" && !again && len(page.Runs) == 0 {
 		ow.none = began
@@ -152,8 +153,8 @@ func (ow *owned) look(ctx context.Context) {
 	}
 }
 
-// due reports whether a run may be taken up, and counts how often it was: one that
-// is missing again and again is left alone for longer and longer.
+// due reports whether a run may be taken up, and counts how often it was: a run that
+// is repeatedly missing is left alone for longer and longer.
 func (ow *owned) due(row *store.Run, now time.Time) bool {
 	maps.DeleteFunc(ow.taken, func(_ string, t orphan) bool { return now.Sub(t.since) > 2*auditAgain })
 	t := ow.taken[row.ID]

@@ -5,19 +5,19 @@ import (
 	"sync/atomic"
 )
 
-// places are those of MaxRuns.
+// places are the places of MaxRuns.
 type places struct {
 	max   int
-	taken atomic.Int64 // by runs under way that count
+	taken atomic.Int64 // by running runs that count
 
-	// reserved is how many are set aside for claims under way: the loop and a recovery may
-	// claim at once, and neither waits while the other asks the store.
+	// reserved is how many are set aside for claims in progress: the loop and a recovery
+	// may claim at the same time, and neither waits while the other asks the store.
 	mu       sync.Mutex
 	reserved int
 }
 
-// reserve sets up to n of the free places aside, and returns how many. They are
-// given back when the runs that were claimed for them count themselves.
+// reserve sets aside up to n of the free places, and returns how many. The caller gives
+// them back once the runs that were claimed for them have occupied theirs.
 func (p *places) reserve(n int) int {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -35,7 +35,7 @@ func (p *places) giveBack(n int) {
 
 func (p *places) occupy() { p.taken.Add(1) }
 
-// vacate frees a place, and reports whether none was free before.
+// vacate frees a place, and reports whether all were taken before.
 func (p *places) vacate() (full bool) { return p.taken.Add(-1) == int64(p.max)-1 }
 
 // queue is a queue of run ids.
@@ -50,7 +50,7 @@ func (q *queue) add(ids []string) {
 	q.ids = append(q.ids, ids...)
 }
 
-// addMissing puts those of the ids into the queue that are not in it.
+// addMissing adds those of the ids that are not in the queue.
 func (q *queue) addMissing(ids []string) {
 	if len(ids) == 0 {
 		return

@@ -19,7 +19,7 @@ type Recovery struct {
 	repairs
 	o        *Options
 	claims   *Claims
-	orphans  chan struct{} // some executor is gone and has left runs
+	orphans  chan struct{} // an executor is gone and has left runs
 	trials   trials
 	unserved unservedRuns
 
@@ -36,10 +36,11 @@ func NewRecovery(c *Claims) *Recovery {
 	}
 }
 
-// Recover brings every run that was left unfinished into a defined state. announce is called
-// for each run that waits for a person and that no other live executor owns: it returns how
-// many questions the run asks, or why its history cannot be read. The error says that the
-// store could not be read; the report has what was done until then.
+// Recover brings every run that was left unfinished into a defined state. It calls
+// announce for each run that waits for a person and that no other live executor owns;
+// announce returns how many questions the run asks, or why its history cannot be read.
+// The error says that the store could not be read; the report has what was done until
+// then.
 func (rc *Recovery) Recover(ctx context.Context, announce func(context.Context, *store.Run) (approvals int, err error)) (rep Report, err error) {
 	if rc.o.Runs.Closing() {
 		return rep, commit.ErrClosed
@@ -69,7 +70,7 @@ func (rc *Recovery) orphanPass(rep *Report) *orphanPass {
 	return &orphanPass{o: rc.o, claims: rc.claims, trials: &rc.trials, repairs: &rc.repairs, judge: judge{o: rc.o}, rep: rep}
 }
 
-// say writes what a call of Recover has done.
+// say logs what a call of Recover has done.
 func (rc *Recovery) say(ctx context.Context, rep *Report) {
 	log := rc.o.Log
 	log.Info(fmt.Sprintf("Recovery complete: %d workflows marked failed, %d approvals restored.", len(rep.Failed), rep.approvals),
@@ -83,12 +84,12 @@ func (rc *Recovery) say(ctx context.Context, rep *Report) {
 	}
 }
 
-// maxStuckLines bounds how many stuck runs a boot logs one by one.
+// maxStuckLines limits how many stuck runs a boot logs one by one.
 const maxStuckLines = 20
 
-// reconcileWaiting looks at the runs that wait and that nobody alive owns. One
-// that is consistent costs its place in a listing, unless the log ends with
-// something else than the beginning of a wait.
+// reconcileWaiting checks the waiting runs that no live executor owns. A consistent one
+// costs only its place in a listing, unless its log ends with anything but the beginning
+// of a wait.
 func (rc *Recovery) reconcileWaiting(ctx context.Context, rep *Report) error {
 	if rc.o.NoReconcileOnBoot {
 		return nil
@@ -179,14 +180,14 @@ func (rc *Recovery) resumeInterrupted(ctx context.Context, rep *Report) error {
 	return nil
 }
 
-// leftToAPerson reports whether a run that lost its process while nobody had its
-// code is not to be continued by this engine, which has it.
+// leftToAPerson reports whether a run that lost its process while no executor had its
+// code must not be continued by this engine, which has it.
 func (rc *Recovery) leftToAPerson(row *store.Run) bool {
 	return rc.o.Program.Has(row.Workflow, row.Version) && rc.o.Program.OnBoot(row.Workflow, row.Version) != Resume
 }
 
-// reportUnserved lists pending and waiting runs whose code nobody alive has: they
-// would wait for ever without a word.
+// reportUnserved lists pending and waiting runs whose code no live executor has: they
+// would silently wait for ever.
 func (rc *Recovery) reportUnserved(ctx context.Context, rep *Report) error {
 	executors, err := rc.o.Store.Executors(ctx)
 	if err != nil {
@@ -209,9 +210,9 @@ func (rc *Recovery) reportUnserved(ctx context.Context, rep *Report) error {
 	return nil
 }
 
-// servable reports whether the code of a run is here; a run without is reported as stuck.
-// A run whose pinned version no live executor serves has been given back its initial one
-// before: that is E2 of package history.
+// servable reports whether the code of a run is here; it reports a run without code as
+// stuck. If no live executor serves a run's pinned version, the run was given back its
+// initial version before this: that is E2 of package history.
 func (rc *Recovery) servable(row *store.Run, rep *Report) bool {
 	if rc.o.Program.Has(row.Workflow, row.Version) {
 		return true
@@ -221,8 +222,8 @@ func (rc *Recovery) servable(row *store.Run, rep *Report) bool {
 }
 
 // judgeRead waits until the histories of the runs that this call continues were read,
-// and says of those that cannot be read that they are stuck. What takes longer than
-// readingTime is left to the log.
+// and reports those that cannot be read as stuck. Reads that take longer than readingTime
+// are left to the log.
 func (rc *Recovery) judgeRead(ctx context.Context, rep *Report) {
 	late := time.NewTimer(readingTime)
 	defer late.Stop()
@@ -230,7 +231,7 @@ func (rc *Recovery) judgeRead(ctx context.Context, rep *Report) {
 	for _, r := range rep.continued {
 		select {
 		case <-r.Loaded:
-			continue // what it meets from here on is of its code
+			continue // what it meets from here on is a matter of its code
 		case <-r.Ended:
 		case <-late.C:
 			late.Reset(0)
@@ -249,5 +250,5 @@ func (rc *Recovery) judgeRead(ctx context.Context, rep *Report) {
 	rep.continued = nil
 }
 
-// readingTime bounds how long Recover waits for the histories that it has begun to read.
+// readingTime limits how long Recover waits for the histories that it has begun to read.
 const readingTime = 2 * time.Second

@@ -11,8 +11,8 @@ import (
 	"github.com/holdfast-dev/holdfast/store"
 )
 
-// Unrecoverable is an error that says that a run is inconsistent and that nothing was done
-// about it: what would have to be done, only a person can decide.
+// Unrecoverable is the error that says that a run is inconsistent and that nothing was
+// done about it, because only a person can decide what to do.
 type Unrecoverable struct {
 	RunID   string
 	Code    string
@@ -23,15 +23,15 @@ type Unrecoverable struct {
 // Error returns Message.
 func (u *Unrecoverable) Error() string { return u.Message }
 
-// repairs are of runs whose row contradicts their events.
+// repairs repairs runs whose row contradicts their events.
 type repairs struct {
 	o      *Options
 	claims *Claims
 }
 
-// maxRepairs bounds how often Repair looks again. Each repair removes what it
-// was made for, so there are five at most, and some tries more for those who act
-// on the run in the same moment.
+// maxRepairs limits how often Repair looks again. Each repair removes its cause, so there
+// are at most five; the other tries are for changes that others make to the run at the
+// same moment.
 const maxRepairs = 16
 
 // Repair compares a run with its events and, if they contradict each other, repairs it. The
@@ -44,7 +44,7 @@ func (rp *repairs) Repair(ctx context.Context, id string) (Repaired, error) {
 			return rec, fmt.Errorf("durable: recovering run %s: %w", id, commit.StoreError(err))
 		}
 		if t.row.Code == history.CodeImporting {
-			return rec, nil // half of it is there: Import finishes it
+			return rec, nil // it is half imported: Import finishes it
 		}
 		f := history.Reconcile(t.row, t.survey, t.code)
 		if f.Code == "" {
@@ -66,7 +66,7 @@ func (rp *repairs) Repair(ctx context.Context, id string) (Repaired, error) {
 			return rec, fmt.Errorf("durable: run %s was not repaired (%s): it is executed by a live executor: %w", id, f.Reason(), err)
 		case commit.Overtaken(err):
 			if rec.NewBranch == 0 && rec.Cutoff == 0 {
-				rec = Repaired{RunID: id} // what we saw may be gone
+				rec = Repaired{RunID: id} // what was seen may be gone
 			}
 		default:
 			return rec, fmt.Errorf("durable: recovering run %s: %w", id, commit.StoreError(err))
@@ -75,7 +75,7 @@ func (rp *repairs) Repair(ctx context.Context, id string) (Repaired, error) {
 	return rec, fmt.Errorf("durable: recovering run %s: others act on it all the time; call RecoverRun again: %w", id, store.ErrFenced)
 }
 
-// torn is a run as reconcile looks at it.
+// torn is a run as history.Reconcile looks at it.
 type torn struct {
 	row      *store.Run
 	branches []store.Branch
@@ -83,7 +83,7 @@ type torn struct {
 	code     history.CodeAtHand
 }
 
-// inspect reads what reconcile needs. It writes nothing.
+// inspect reads what history.Reconcile needs. It writes nothing.
 func (rp *repairs) inspect(ctx context.Context, id string) (*torn, error) {
 	h, err := rp.o.Load(ctx, id)
 	if err != nil {
@@ -99,7 +99,7 @@ func (rp *repairs) inspect(ctx context.Context, id string) (*torn, error) {
 	return t, rp.consult(ctx, t)
 }
 
-// mayBeTorn reports whether a run in this status is looked at.
+// mayBeTorn reports whether a run in this status must be checked.
 func mayBeTorn(row *store.Run) bool {
 	return row.Status != store.Completed && row.Status != store.Cancelled && row.Status != store.Pending
 }
@@ -117,8 +117,8 @@ func (rp *repairs) inspectView(ctx context.Context, v *history.View) (*torn, err
 	return t, rp.consult(ctx, t)
 }
 
-// consult adds what the events do not say: who has the code of the run, and
-// whether what it waits for is there.
+// consult adds what the events do not say: where the code of the run is, and whether the
+// message that it waits for has come.
 func (rp *repairs) consult(ctx context.Context, t *torn) (err error) {
 	if !mayBeTorn(t.row) {
 		return nil
@@ -127,7 +127,7 @@ func (rp *repairs) consult(ctx context.Context, t *torn) (err error) {
 		return err
 	}
 	if w := t.survey.WaitsAlone(); w != nil {
-		// Read last: an answer that comes later finds a run it is not for.
+		// Read last: an answer that comes later finds a run that is no longer as it was.
 		mail, err := rp.o.Store.Load(ctx, t.row.ID, store.Cursor{NoEvents: true})
 		if err != nil {
 			return err
@@ -139,7 +139,7 @@ func (rp *repairs) consult(ctx context.Context, t *torn) (err error) {
 	return nil
 }
 
-// codeAtHand says who could execute the run.
+// codeAtHand says where the code of the run is.
 func (rp *repairs) codeAtHand(ctx context.Context, row *store.Run) (history.CodeAtHand, error) {
 	program := rp.o.Program
 	c := history.CodeAtHand{
@@ -160,8 +160,8 @@ func (rp *repairs) codeAtHand(ctx context.Context, row *store.Run) (history.Code
 	return c, nil
 }
 
-// carryOut does what reconcile found, in one change: a crash leaves the run
-// as it was, or repaired. It returns the branch the run is on then.
+// carryOut does what history.Reconcile found, in one change: a crash leaves the run as it
+// was, or repaired. It returns the branch that the run is on afterwards.
 func (rp *repairs) carryOut(ctx context.Context, t *torn, f *history.Finding) (int32, error) {
 	row := t.row
 	if rp.o.Runs.Executing(row.ID) {
@@ -179,13 +179,13 @@ func (rp *repairs) carryOut(ctx context.Context, t *torn, f *history.Finding) (i
 		if err != nil {
 			return 0, err
 		}
-		// The number that a lost jump was promised stays its own: who asked for it may
-		// have kept it.
+		// The number that was promised to a lost jump is not used for another branch: the
+		// caller that asked for the jump may have kept it.
 		rv.Cut.Least = f.Promised + 1
 		to = max(rv.Branch, rv.Cut.Least)
 		data.CutoffEvent, data.Reset, data.Lifted, data.Anew = f.After, rv.Reset, rv.Lifted, rv.Anew
 		rv.Cut.Reason = f.Reason()
-		// Nothing counts as seen: what the cut gives back is delivered again.
+		// No message counts as seen: those that the cut gives back are delivered again.
 		a.Cut, a.Send, a.Row.Seen, a.Row.Attributes = rv.Cut, history.EndLeft(rv.Children, row.ID, rp.o.Now()), new(int64), rv.Attributes
 	}
 	rp.release(a.Row, row, f, rp.o.Program.OnBoot(row.Workflow, version))
@@ -205,7 +205,7 @@ func (rp *repairs) carryOut(ctx context.Context, t *torn, f *history.Finding) (i
 }
 
 // recut works out the cut that a finding asks for, as for one that a person asks
-// for. What must not run again was looked at by reconcile.
+// for. history.Reconcile has already considered what must not run again.
 func (rp *repairs) recut(ctx context.Context, t *torn, f *history.Finding) (*history.Revision, error) {
 	v, unreadable, err := rp.o.View(ctx, t.row.ID)
 	switch {
@@ -220,8 +220,8 @@ func (rp *repairs) recut(ctx context.Context, t *torn, f *history.Finding) (*his
 	return rv, rp.o.Unreadable(t.row.ID, err)
 }
 
-// release makes a repaired run claimable, or parks it where its policy leaves the
-// rest to a person. One that has failed, is parked, or goes on waiting stays so.
+// release makes a repaired run claimable, or parks it if its policy leaves the rest to a
+// person. A run that has failed, is parked, or goes on waiting stays so.
 func (rp *repairs) release(p *store.RowPatch, row *store.Run, f *history.Finding, policy Policy) {
 	busy := row.Status == store.Running || row.Status == store.Resuming
 	if !busy && (row.Status != store.Waiting || !f.Cut) {
@@ -234,10 +234,10 @@ func (rp *repairs) release(p *store.RowPatch, row *store.Run, f *history.Finding
 	p.Status, p.Code, p.Reason, p.WakeAt = &interrupted, &code, &text, new(store.Time)
 }
 
-// Torn is the check that comes before every resume, of a run as v has read it:
-// nil if its row and its events agree. One that a live executor has, or whose history
-// cannot be read, is left to what comes next, which says so in its own words. It
-// changes nothing; what cannot be repaired is an *Unrecoverable.
+// Torn is the check before every resume, of a run as v has read it; nil if its row and
+// its events agree. It passes a run that a live executor has, or whose history cannot be
+// read: the resume refuses that in its own words. It changes nothing; if the run cannot
+// be repaired, the error is an *Unrecoverable.
 func (rp *repairs) Torn(ctx context.Context, v *history.View) (*history.Finding, error) {
 	if v.Row.Code == history.CodeImporting {
 		return nil, nil
@@ -265,8 +265,8 @@ func (rp *repairs) Torn(ctx context.Context, v *history.View) (*history.Finding,
 	return &f, nil
 }
 
-// RepairFirst carries out what Torn has found, before a resume. It reports
-// whether the run was repaired, and has to be read again.
+// RepairFirst carries out what Torn has found, before a resume. repaired says that the
+// run has to be read again; another process may have repaired it.
 func (rp *repairs) RepairFirst(ctx context.Context, row *store.Run) (repaired bool, err error) {
 	rec, err := rp.Repair(ctx, row.ID)
 	switch {

@@ -14,14 +14,13 @@ import (
 	"github.com/holdfast-dev/holdfast/store"
 )
 
-// onBoot looks, as closely as history.Glance says, whether a run that recovery
-// has met is consistent, and repairs it. It returns the row to go on with, nil
-// when the run has been dealt with; an error says that the store could not be
-// read.
+// onBoot checks, as closely as history.Glance says, whether a run that recovery has
+// found is consistent, and repairs it if not. It returns the row to go on with, nil
+// if the run has been dealt with. An error says that the store could not be read.
 func (rp *repairs) onBoot(ctx context.Context, row *store.Run, rep *Report) (*store.Run, error) {
 	program := rp.o.Program
 	if rp.o.NoReconcileOnBoot || row.Code == history.CodeImporting || !program.HasWorkflow(row.Workflow) || rp.o.Runs.Executing(row.ID) {
-		return row, nil // whoever has its code looks
+		return row, nil // the executor that has its code checks it
 	}
 	if program.Has(row.Workflow, row.Version) && rp.looksSound(ctx, row, program.Steps(row.Workflow, row.Version)) {
 		return row, nil
@@ -30,15 +29,15 @@ func (rp *repairs) onBoot(ctx context.Context, row *store.Run, rep *Report) (*st
 	var hopeless *Unrecoverable
 	switch {
 	case errors.As(err, &hopeless) && hopeless.Code == history.CodeE2:
-		return row, nil // reported as one that nobody here can execute
+		return row, nil // reported as a run that cannot be executed here
 	case hopeless != nil:
 		rep.stuck(stuck.Of(row, stuck.CodeUnrecoverable, fmt.Sprintf("%s: %s", hopeless.Reason, hopeless.Message)))
 		return nil, nil
 	case unjudged(err):
 		return row, nil
 	case err != nil:
-		// Whoever executes it tries on until it can be read; a replay makes of a
-		// torn run what is right, if not with a word about it.
+		// The executor that executes it keeps trying until it can be read; a replay
+		// also puts a torn run right, though without saying so.
 		rp.o.Log.AboutRun(slog.LevelWarn, row, "durable: a run could not be compared with its events", slog.Any("error", err))
 		return row, nil
 	case !rec.Needed:
@@ -56,10 +55,10 @@ func (rp *repairs) onBoot(ctx context.Context, row *store.Run, rep *Report) (*st
 	return &h.Run, nil
 }
 
-// looksSound reports whether a look at the row, or at the end of the log, shows
-// that the run is consistent.
+// looksSound reports whether the row, or the end of the log, shows that the run is
+// consistent.
 func (rp *repairs) looksSound(ctx context.Context, row *store.Run, declared []string) bool {
-	// A wait that is declared counts as no step, by which history.Glance would tell A3.
+	// A declared wait does not count as a step, so history.Glance would not see A3.
 	if last := row.Last; len(declared) > 0 && last != nil && last.Type == store.SignalReceived && last.Key == history.EscapeName(declared[len(declared)-1]) {
 		return false
 	}
@@ -81,8 +80,8 @@ func (rp *repairs) looksSound(ctx context.Context, row *store.Run, declared []st
 	return look == history.LookNone
 }
 
-// settle does with a run that was repaired and parked what its policy
-// says. A crash in between leaves it parked, and the next Recover comes here.
+// settle treats a run that was repaired and parked as its policy says. After a
+// crash in between it is still parked, and the next Recover comes here.
 func (rp *repairs) settle(ctx context.Context, row *store.Run, rep *Report) {
 	switch rp.o.Program.OnBoot(row.Workflow, row.Version) {
 	case Fail:

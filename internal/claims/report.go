@@ -26,7 +26,7 @@ type Report struct {
 // stuck adds a run that is stuck.
 func (rep *Report) stuck(s stuck.Run) { rep.Stuck = append(rep.Stuck, s) }
 
-// tryAgain adds a run about which nothing could be done, for this reason.
+// tryAgain adds a run for which nothing could be done, for this reason.
 func (rep *Report) tryAgain(row *store.Run, code, reason, next string) {
 	rep.stuck(stuck.Run{RunID: row.ID, Workflow: row.Workflow, Version: row.Version, Code: code, Reason: reason, Next: next})
 }
@@ -36,8 +36,8 @@ func (rep *Report) parked(row *store.Run) { rep.stuck(stuck.Of(row, row.Code, ro
 
 func (rep *Report) paused(row *store.Run) { rep.stuck(stuck.Paused(row)) }
 
-// onceEach leaves out what is said of a run for the second time: the first thing that
-// was found is the reason.
+// onceEach removes repeated entries for a run: the first thing that was found is the
+// reason.
 func onceEach(list []stuck.Run) []stuck.Run {
 	seen := make(map[string]bool, len(list))
 	return slices.DeleteFunc(list, func(s stuck.Run) bool {
@@ -47,7 +47,7 @@ func onceEach(list []stuck.Run) []stuck.Run {
 	})
 }
 
-// Repaired says what Repair has found and done.
+// Repaired is what Repair has found and done.
 type Repaired struct {
 	RunID     string
 	Needed    bool

@@ -39,8 +39,8 @@ func (rc *Recovery) takeOver(ctx context.Context) {
 // warning.
 const recoverReminder = 10 * time.Second
 
-// Tend does what a heartbeat asks for. What takes long gets a goroutine of its own, like
-// Loop, so that the next heartbeat's work is not kept waiting.
+// Tend does what a heartbeat asks for. Work that takes long gets a goroutine of its own,
+// like Loop, so that the work of the next heartbeat does not wait.
 func (rc *Recovery) Tend(p *store.Pulse) {
 	c := rc.claims
 	if c.bulk.waits() || c.later.waits() {

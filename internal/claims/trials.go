@@ -6,19 +6,19 @@ import (
 	"sync"
 )
 
-// trials are of suspects, runs that have ended their process before: they are
+// trials are the trials of suspects: runs that have ended their process before are
 // continued one at a time.
 type trials struct {
 	claims *Claims
-	turn   sync.Mutex // of the suspect that is being tried
+	turn   sync.Mutex // held while a suspect is being tried
 
 	mu       sync.Mutex
-	suspects map[string]bool // that are tried, or wait for their trial; by run id
+	suspects map[string]bool // those that are tried, or wait for their trial; by run id
 }
 
 // hold continues suspects in the background, one at a time: the next one begins
-// when the one before it has recorded something, or ended. So of several that are
-// under suspicion only the guilty one can get another strike.
+// when the one before it has recorded something, or ended. So of several suspects,
+// only the one that ends the process can get another strike.
 func (t *trials) hold(ids []string) {
 	fresh := t.admit(ids)
 	if len(fresh) == 0 {
@@ -34,7 +34,8 @@ func (t *trials) hold(ids []string) {
 	})
 }
 
-// admit returns those of the ids that wait for no trial yet. From then on they do.
+// admit returns those of the ids that do not wait for a trial yet. From then on
+// they do.
 func (t *trials) admit(ids []string) (fresh []string) {
 	t.mu.Lock()
 	defer t.mu.Unlock()

@@ -10,13 +10,14 @@ import (
 	"github.com/holdfast-dev/holdfast/store"
 )
 
-// unservedRuns is what this engine knows of runs that nobody alive serves. It looks
-// when the set of live executors has changed: it is the last one that leaves who
-// strands them, after every Recover has said that nothing is stuck.
+// unservedRuns is what this engine knows of runs that no live executor serves. It
+// looks when the set of live executors has changed: the last executor that serves
+// such runs strands them when it leaves, after every Recover has said that nothing
+// is stuck.
 type unservedRuns struct {
 	o       *Options
-	looking atomic.Bool // one look at a time
-	live    string      // the executors of the last look that came to its end
+	looking atomic.Bool // only one look at a time
+	live    string      // the executors at the last look that was completed
 
 	mu    sync.Mutex
 	found map[code]*strandedRuns
@@ -39,10 +40,10 @@ type strandedRuns struct {
 	example store.Run
 }
 
-// look compares the live executors with those of the beat before and,
-// if they are others, says which runs have lost the last executor that serves
-// them, once for each workflow and version, and which are served again. It does
-// so in the background: a beat may come meanwhile.
+// look compares the live executors with those of the last look and, if they have
+// changed, logs which runs have lost the last executor that serves them, once for
+// each workflow and version, and which are served again. It does so in the
+// background, since a heartbeat may come meanwhile.
 func (u *unservedRuns) look() {
 	if !u.looking.CompareAndSwap(false, true) {
 		return
@@ -51,7 +52,7 @@ func (u *unservedRuns) look() {
 		defer u.looking.Store(false)
 		executors, err := u.o.Store.Executors(ctx)
 		if err != nil {
-			return // the beats say so; the next one looks again
+			return // the heartbeats log that; a later one looks again
 		}
 		live := stuck.LiveOf(executors, "")
 		ids := strings.Join(live.IDs(), " ")
@@ -70,9 +71,9 @@ func (u *unservedRuns) look() {
 	}
 }
 
-// count finds the runs that nobody alive serves, by their code. Those of
-// dead executors are read first: one that a recovery parks meanwhile is then found
-// among those at rest, and counted once.
+// count finds the runs that no live executor serves, by their code. It reads those
+// of dead executors first: a run that a recovery parks meanwhile is then found
+// among the resting ones, and counted once.
 func (u *unservedRuns) count(ctx context.Context, live *stuck.Live) (map[code]*strandedRuns, error) {
 	found := map[code]*strandedRuns{}
 	counted := map[string]bool{}
@@ -121,7 +122,7 @@ func (u *unservedRuns) count(ctx context.Context, live *stuck.Live) (map[code]*s
 	return found, nil
 }
 
-// report says what has changed since the last look.
+// report logs what has changed since the last look.
 func (u *unservedRuns) report(found map[code]*strandedRuns) {
 	u.mu.Lock()
 	before := u.found
