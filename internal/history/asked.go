@@ -7,15 +7,15 @@ import (
 	"github.com/holdfast-dev/holdfast/store"
 )
 
-// An Asked is a wait for a person that nobody has answered yet.
+// An Asked is a wait for a person that has not been answered yet.
 type Asked struct {
 	RunID    string
 	Workflow string
 	Key      string // of the wait
-	Name     string // it was asked for under
+	Name     string // under which it was asked for
 	Prompt   string
 	Answer   string     // the signal name that answers this wait and no other
-	AskedAt  store.Time // when it was asked first
+	AskedAt  store.Time // when it was first asked
 	Until    store.Time // when it ends by itself; 0: never
 	Seq      int64      // of wait_requested
 	Sample   json.RawMessage
@@ -42,8 +42,8 @@ func OpenWaits(h *store.History) ([]store.Event, error) {
 	return open, nil
 }
 
-// AskedBy returns which of a run's open waits ask a person, except those whose answer
-// is in the inbox and was not taken yet. The error is a *Damage.
+// AskedBy returns those of a run's open waits that ask a person, except those whose
+// answer is in the inbox and was not taken yet. The error is a *Damage.
 func AskedBy(p *Past, row *store.Run, waits []store.Event, inbox []store.Message) ([]Asked, error) {
 	var open []Asked
 	for i := range waits {

@@ -12,51 +12,51 @@ import (
 // This is for those who look at a run as a whole: Verify, Repair, export and import. What an
 // execution notices when it loads a run is in read.go (events) and checkclaimed.go (row).
 
-// An Audit looks at a whole run, event by event in the order of the log: what is
-// damaged, and how far what comes before the damage can be believed. It is a pure
+// An Audit looks at a whole run, event by event in the order of the log, and finds what
+// is damaged, and how far the events before the damage can be believed. It is a pure
 // function of what it is given.
 //
-// For example, of the log 1 created, 2 started, 3 step_completed a, 4
-// step_completed b, with a flipped bit in 4: there is one fault, on event 4; Bad
-// is 4, and the cut behind which a repair can go on is after event 3.
+// For example, in the log 1 created, 2 started, 3 step_completed a, 4 step_completed b,
+// with a flipped bit in 4, there is one fault, on event 4; Bad is 4, and a repair can cut
+// after event 3 and go on from there.
 type Audit struct {
 	Verdict  Verdict
 	History  *store.History // the events are not read from it
 	payloads Payloads
 
-	Branch   int32 // the current one, as far as row and log tell
+	Branch   int32 // the current one, as far as row and log say
 	Lineage  store.Lineage
-	cuts     map[int32]int64 // of the branches of the lineage: after which event each begins
+	cuts     map[int32]int64 // for each branch of the lineage: the event after which it begins
 	root     int64           // the last event of the generations before
 	seen     map[int32]bool  // branches with a sound event
 	firsts   map[int32]int64 // number of the first event of each branch, sound or not
 	Branches map[int32]store.Branch
 
-	Before store.Event // the one before in the log, over all branches
+	Before store.Event // the previous one in the log, over all branches
 	Past   *Past       // the current lineage, up to the damage
 	Life   Life
 	Facts  RowFacts
 	Faults []RowFault // of the row
 	stands *standstill
-	Asked  string // id of the run that was asked for; empty: the row's
+	Asked  string // id of the run that is audited; empty: the row's
 	// Bad is the first event of the lineage that cannot be believed; 0: none.
 	Bad   int64
 	Start int64    // the last of the events that begin the generation
 	Cut   int64    // the last stable event before Bad
 	Lost  []string // keys of the lineage whose outcome or beginning is recorded after Cut
-	// What a cut needs to know, for a repair. The lineage is kept in memory only if it is
-	// asked for.
+	// What a cut needs to know, for a repair. The lineage is kept in memory only if Keeps
+	// is set.
 	Keeps   bool
-	Events  []store.Event   // the lineage, with what of it is damaged
+	Events  []store.Event   // the lineage, including its damaged events
 	Unsound map[int64]bool  // the damaged ones
-	Once    map[string]bool // calls that were announced before they began, or may be such
-	Forced  bool            // an operator has it matched by name
-	Born    map[string]bool // runs that the log names as children, in any part of it that is sound
+	Once    map[string]bool // calls that were, or may have been, announced before they began
+	Forced  bool            // an operator has asked for matching by name
+	Born    map[string]bool // runs that the sound parts of the log name as children
 	// Unreadable: the store could not give all of it.
 	Unreadable bool
 }
 
-// Payloads open what the events and messages of a run carry, at their place.
+// Payloads opens what the events and messages of a run carry, at their place.
 type Payloads struct {
 	// Event and Message return why a payload cannot be opened, nil if it can.
 	Event   func(run string, e *store.Event) error
@@ -70,8 +70,8 @@ type Payloads struct {
 // The kinds of faults.
 const (
 	Corrupt      = "corrupt"      // what is stored is not what was written
-	Incompatible = "incompatible" // it is sound, and cannot be read by this engine
-	Orphan       = "orphan"       // nothing refers to it any more
+	Incompatible = "incompatible" // it is sound, but this engine cannot read it
+	Orphan       = "orphan"       // nothing refers to it
 )
 
 // The parts of a run.
@@ -83,12 +83,12 @@ const (
 	partMessage = "message"
 )
 
-// A Fault is one thing that an audit has noticed.
+// A Fault is one thing that an audit has found.
 type Fault struct {
 	Kind, Part string
 	Seq        int64  // of the event or message, number of the branch; 0: of the row
 	Key        string // of the event
-	Behind     bool   // in a part of the history that was left behind
+	Behind     bool   // it is in a part of the history that was left behind
 	Text       string
 }
 
@@ -203,8 +203,8 @@ func (a *Audit) keep(e *store.Event) {
 	}
 }
 
-// loseUnsound is lose for an event that was changed since. That its type alone was
-// changed shows in the sum: the beginning of a body must be known as such.
+// loseUnsound is lose for an event that was changed since it was written. If only its
+// type was changed, the sum shows it: the beginning of a body must be known as such.
 func (a *Audit) loseUnsound(e store.Event, before uint32) {
 	began := e
 	began.Type = store.StepStarted
@@ -216,7 +216,7 @@ func (a *Audit) loseUnsound(e store.Event, before uint32) {
 	a.lose(&e)
 }
 
-// takeFacts takes an event into account for what it says of the row.
+// takeFacts files what an event says of the row.
 func (a *Audit) takeFacts(e *store.Event, sound bool) {
 	f := &a.Facts
 	if !sound {
@@ -232,14 +232,15 @@ func (a *Audit) takeFacts(e *store.Event, sound bool) {
 			f.hash, f.hashed = a.payloads.Input(a.Verdict.RunID, e)
 		}
 	}
-	// A row that missed an end says that the run is executed.
+	// A row that has missed the end of its run says that the run is executed.
 	f.take(e, (slices.Contains(a.Life.may, store.Running) || a.Life.Ended()) && !f.unclaimedFork())
 }
 
 // chain checks number and sum of e, and reports whether e can be believed.
 func (a *Audit) chain(e *store.Event) bool {
 	if a.Before.Seq == 0 && e.Seq > 1 {
-		// Closed generations may be gone as a whole; what follows carries the sum.
+		// Closed generations may be gone as a whole; the event that follows carries the
+		// sum.
 		if sum, ok := sumBefore(e); ok {
 			a.Before = store.Event{Seq: e.Seq - 1, Sum: sum}
 		}
@@ -251,11 +252,11 @@ func (a *Audit) chain(e *store.Event) bool {
 		}
 		at := max(min(a.Before.Seq+1, e.Seq), 1)
 		a.Damage(at, e.Key, PartEvent, fmt.Sprintf("event %d: %s", e.Seq, missing))
-		return a.behind(at) // then e is the first that counts
+		return a.behind(at) // then e is the first event that counts
 	}
 	if store.Seal(a.Verdict.RunID, a.Before.Sum, e) != e.Sum {
 		if sum, ok := sumBefore(e); ok && store.Seal(a.Verdict.RunID, sum, e) == e.Sum {
-			return true // it is the sum before that was changed, which it carries
+			return true // the sum of the event before was changed; this one carries it
 		}
 		a.Damage(e.Seq, e.Key, PartEvent, "its checksum does not fit: it, or the event before it, was changed")
 		return false
@@ -273,7 +274,7 @@ func sumBefore(e *store.Event) (sum uint32, ok bool) {
 	return d.Sum, err == nil && d.Generation > 0
 }
 
-// follow takes an event of the current lineage into account, as a resume does.
+// follow files an event of the current lineage, as a resume does.
 func (a *Audit) follow(e *store.Event) {
 	if a.Bad != 0 {
 		a.lose(e)
@@ -318,10 +319,9 @@ func (a *Audit) begin(e *store.Event) error {
 	return nil
 }
 
-// behind reports whether no event with this number is part of the current
-// lineage: it stands in an earlier generation, or behind a cut and before the
-// branch that begins there. So it can also be said of an event whose branch is
-// not to be believed.
+// behind reports whether an event with this number cannot be part of the current lineage:
+// it is in an earlier generation, or after a cut and before the branch that begins there.
+// So this also holds for an event whose branch is not to be believed.
 func (a *Audit) behind(seq int64) bool {
 	if seq <= a.root {
 		return true
@@ -334,10 +334,10 @@ func (a *Audit) behind(seq int64) bool {
 	return false
 }
 
-// Half returns what must be taken back in the lineage when it is cut behind seq:
-// of a narrow cut that was made later, the scope stays cut, and what had ended
-// with it outside of it must not count as ended. What the event says that made
-// the branch is not asked: it may be the one that is damaged.
+// Half returns what must be taken back in the lineage when it is cut after seq: the scope
+// of a narrow cut that was made later stays cut, and calls outside it that had ended with
+// it must not count as ended. It does not ask the event that made the branch, because
+// that may be the damaged one.
 func (a *Audit) Half(seq int64) (keys []string) {
 	for _, n := range a.Lineage.Branches() {
 		if b := a.Branches[n]; b.CutScope != "" && (a.firsts[n] == 0 || a.firsts[n] > seq) {
@@ -374,7 +374,7 @@ func (a *Audit) lose(e *store.Event) {
 	a.Forced = a.Forced || d.Force
 	switch e.Type {
 	case store.StepStarted:
-		// On probation every body announces itself.
+		// On probation every body is announced.
 		if e.Attempt > 0 && (!d.Probation || err != nil || a.Unsound[e.Seq]) {
 			a.Once[e.Key] = true
 		}
@@ -385,8 +385,8 @@ func (a *Audit) lose(e *store.Event) {
 	a.Lost = append(a.Lost, e.Key)
 }
 
-// UndoneBehind adds to the calls that were undone what the undoing behind damage says of
-// them, as far as it can be read.
+// UndoneBehind returns the calls that were undone, including those that the undoing after
+// the damage names, as far as it can be read.
 func (a *Audit) UndoneBehind(left []store.Event) []Undone {
 	p := *a.Past
 	p.Scopes = maps.Clone(p.Scopes)

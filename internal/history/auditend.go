@@ -7,7 +7,7 @@ import (
 	"github.com/holdfast-dev/holdfast/store"
 )
 
-// Finish looks at what is not part of the log.
+// Finish checks what is not part of the log.
 func (a *Audit) Finish() {
 	if !a.Unreadable {
 		a.checkEnd()
@@ -21,7 +21,7 @@ func (a *Audit) rowFinding(format string, args ...any) {
 	a.Verdict.Add(Fault{Kind: Corrupt, Part: PartRow, Text: fmt.Sprintf(format, args...)})
 }
 
-// checkEnd looks at where the log ends.
+// checkEnd checks the end of the log.
 func (a *Audit) checkEnd() {
 	last := a.History.Run.Last
 	switch {
@@ -117,8 +117,8 @@ func orNever(t store.Time) string {
 	return t.Time().String()
 }
 
-// deadline returns what the events say the deadline is; ok is false when they cannot
-// be believed as far as that.
+// deadline returns the deadline according to the events; ok is false if they cannot be
+// believed that far.
 func (a *Audit) deadline() (at store.Time, ok bool) {
 	if a.Bad != 0 || a.Unreadable || a.Past.Created.Seq == 0 {
 		return 0, false
@@ -127,8 +127,8 @@ func (a *Audit) deadline() (at store.Time, ok bool) {
 	return born.Deadline, err == nil
 }
 
-// attributes returns what the events say the attributes are; ok is false when
-// they cannot be believed as far as that.
+// attributes returns the attributes according to the events; ok is false if they cannot
+// be believed that far.
 func (a *Audit) attributes() (map[string]string, bool) {
 	if a.Bad != 0 || a.Unreadable || a.Past.Created.Seq == 0 {
 		return nil, false
@@ -140,8 +140,8 @@ func (a *Audit) attributes() (map[string]string, bool) {
 	return born.Attributes, err == nil
 }
 
-// Life is what the events say of a run's status. Only the store knows of what
-// changes in the row alone, so it is a set of statuses.
+// Life is what the events say of a run's status. Only the store knows of changes in the
+// row alone, so it is a set of statuses.
 type Life struct {
 	Last store.Type // the event that decides
 	may  []store.Status
@@ -154,7 +154,7 @@ var (
 
 func (l *Life) take(e *store.Event) {
 	if l.Last == store.Edited {
-		l.Last = e.Type // the new outcome, recorded in the same act: the run is as that leaves it
+		l.Last = e.Type // the new outcome, recorded in the same act, which decides about the run
 		return
 	}
 	may := executed
@@ -172,18 +172,19 @@ func (l *Life) take(e *store.Event) {
 	case store.WorkflowPaused, store.WorkflowUnpaused:
 		may = l.stopped(e)
 	case store.WorkflowRecovered, store.JumpRequested, store.JumpActivated, store.Edited, store.FailuresReset:
-		may = nil // acts on a run that leave it in any status
+		may = nil // acts that may leave the run in any status
 	case store.AttributesSet:
 		if e.Key == "" {
-			return // set from outside: whatever it was, it stays
+			return // set from outside: the status stays as it was
 		}
 	}
 	l.Last, l.may = e.Type, may
 }
 
-// stopped returns the statuses of a run behind the event that pauses it, or that ends a
-// pause: who executed it has stopped, and what was idle stays as it was. One that was
-// cancelled is unpaused by who has claimed it for that, or by who found it left behind.
+// stopped returns the statuses of a run after the event that pauses it, or that ends a
+// pause: an execution has stopped, and an idle run stays as it was. A cancelled run is
+// unpaused by the executor that has claimed it for that, or by the one that found it
+// orphaned.
 func (l *Life) stopped(e *store.Event) []store.Status {
 	if d, err := Of[Stop](e); e.Type == store.WorkflowUnpaused && (err != nil || d.Reason != "") {
 		return append(slices.Clone(executed), store.Interrupted)
@@ -212,8 +213,8 @@ func (l *Life) agrees(row *store.Run) bool {
 // Ended reports whether the log says that the run has ended.
 func (l *Life) Ended() bool { return len(l.may) == 1 && l.may[0].Terminal() }
 
-// LiftedBy returns up to which message cancels stay taken back when what is damaged
-// is set aside. The event that says so may be the damaged one; its branch is known.
+// LiftedBy returns up to which message cancels stay taken back when the damage is set
+// aside. The event that says so may be the damaged one; its branch is known.
 func (a *Audit) LiftedBy() int64 {
 	for _, n := range a.Lineage.Branches() {
 		if a.Branches[n].Reason == Uncancelled && !a.History.Run.CancelAsked {

@@ -7,38 +7,39 @@ import (
 )
 
 // RowFacts are what a whole log, over all branches and generations, says of the row.
-// Unlike a past, it follows what a cut has left behind, too: that a run was paused, or
-// who claimed it, stays so when the history is cut.
+// Unlike a Past, they include what a cut has left behind: that a run was paused, or who
+// claimed it, remains true when the history is cut.
 //
 // For example, after 1 workflow_created, 2 workflow_started, 3 workflow_failed, 4
 // failures_reset, 5 run_resumed, the row has been resumed once, has the owner that 5
-// names as long as its epoch is that of 5, and no code and no reason, which 4 took away.
+// names as long as its epoch is that of 5, and has no code and no reason, because 4 took
+// them away.
 type RowFacts struct {
-	// lost: an event cannot be believed, and so nothing that is counted over all.
+	// lost: an event cannot be believed, and so no count over all events can.
 	lost  bool
 	whole bool // the log begins with its first event
 
-	born    *Identity // nil: its history is older than that
+	born    *Identity // nil: the history is from before identities
 	fork    *Fork
-	hash    [16]byte // of the input, if hashed
+	hash    [16]byte // hash of the input, if hashed
 	hashed  bool
 	started store.Time // of workflow_started; 0: never
 
-	cuts    []store.Branch // as the events say that begin them
-	version string         // it was pinned to since it was created
+	cuts    []store.Branch // as the events that begin them say
+	version string         // to which it was pinned since it was created
 	resumes int32
-	claims  int32 // in a row, the last time it was claimed: its strikes are at most as many
-	claimed bool  // the event before was a claim
+	claims  int32 // in a row, up to the last one: it has at most as many strikes
+	claimed bool  // the previous event was a claim
 	owner   string
 	owned   int64 // the epoch under which
 	pause   pauseState
 	says    []said            // what code and reason may be
 	prompts map[string]string // of waits, by their key
 	left    bool              // it was claimed, or acted on, since it was created
-	acted   bool              // the event before is that of an act, which the next is part of
+	acted   bool              // the previous event is that of an act, of which the next is part
 	endedAt store.Time
 	mayGoOn bool // it failed, and Resume is offered
-	Copied  bool // of a copied row (a file): who has it is not part of it
+	Copied  bool // the row was copied (from a file), without its owner
 }
 
 // said is a code and a reason that belong together.
@@ -47,18 +48,18 @@ type said struct{ code, reason string }
 // unclaimedFork reports whether the events so far are those that a fork was made with.
 func (f *RowFacts) unclaimedFork() bool { return f.fork != nil && !f.left }
 
-// take takes the next event of the log into account; executing says that somebody
-// executed the run, or left it so, when it was recorded.
+// take files the next event of the log; executing says that an executor executed the run,
+// or had left it so, when the event was recorded.
 func (f *RowFacts) take(e *store.Event, executing bool) {
 	_, role := RoleOf(e.Type)
 	claims := e.Type.Claims()
 	switch {
 	case e.Type == store.AttributesSet && e.Key == "", f.acted:
-		// Set from outside, and part of the act before: what the row says stays.
+		// Set from outside, as part of the previous act: what the row says stays.
 	case role == RoleCall || role == RoleItem:
 		f.says = quiet
 		if f.pause == pauseUnknown {
-			f.pause = pauseOff // it was executed since
+			f.pause = pauseOff // it was executed since then
 		}
 	}
 	f.acted = e.Type == store.Edited
@@ -131,7 +132,7 @@ func (f *RowFacts) begin(e *store.Event, d *Beginning) {
 	}
 }
 
-// quiet is what a run says that goes on, or was never stopped.
+// quiet is the code and reason of a run that goes on, or was never stopped: none.
 var quiet = []said{{}}
 
 // end files the end of the run.
@@ -151,17 +152,17 @@ func (f *RowFacts) end(e *store.Event, d *End) {
 // stop files that the run was stopped, or is let go on.
 func (f *RowFacts) stop(e *store.Event, d *Stop, executing bool) {
 	switch {
-	case e.Type == store.WorkflowInterrupted && len(e.Data) == 0: // given back by who had just claimed it
+	case e.Type == store.WorkflowInterrupted && len(e.Data) == 0: // given back by the executor that had just claimed it
 		f.or(said{})
 	case e.Type == store.WorkflowInterrupted && d.Code == "":
 		f.says = quiet
 	case e.Type == store.WorkflowInterrupted:
 		f.says = []said{{d.Code, d.Reason}}
 	case e.Type == store.WorkflowPaused:
-		if executing { // one that waited goes on waiting, and its waits say the rest
+		if executing { // a waiting run goes on waiting, and its waits say the rest
 			f.says = []said{{reason: PausedReason(d.Reason)}}
 		}
-	case d.Reason != "": // unpaused by who has claimed it to cancel it, or has found it so
+	case d.Reason != "": // unpaused by the executor that has claimed it to cancel it, or has found it orphaned
 		f.or(said{})
 	default:
 		f.says = slices.Clone(f.says)
@@ -196,7 +197,7 @@ func (f *RowFacts) recover(d *Recovery) {
 	}
 }
 
-// or adds what the row may say, beside what it said.
+// or adds to what the row may say.
 func (f *RowFacts) or(more ...said) {
 	for _, s := range more {
 		if !slices.Contains(f.says, s) {
@@ -205,18 +206,18 @@ func (f *RowFacts) or(more ...said) {
 	}
 }
 
-// A standstill is what keeps a run waiting, as the lineage says.
+// A standstill is what keeps a run waiting, according to the lineage.
 type standstill struct {
 	any     bool
 	wakes   []store.Time // when each ends by itself
 	prompts []string
-	// exact: each of them has a goroutine that waits. Else some may be left over
-	// from what has ended around them.
+	// exact: a goroutine waits for each of them. Otherwise some may be left over from
+	// calls around them that have ended.
 	exact bool
 }
 
-// standstill is what the run may wait for. It is asked for when all of the log was
-// taken into account, and looked for once.
+// standstill returns what the run may wait for. It is called once the whole log is filed,
+// and computes the answer once.
 func (a *Audit) standstill() standstill {
 	if a.stands == nil {
 		o := a.findStandstill()
@@ -232,7 +233,7 @@ func (a *Audit) findStandstill() (o standstill) {
 		over := p.isOver(path)
 		for _, rec := range calls {
 			if rec.Kind == CallFirst {
-				o.exact = false // those that lost are left behind
+				o.exact = false // the branches that lost are left behind
 			}
 			if !rec.Opened || rec.Outcome.Seq != 0 {
 				continue

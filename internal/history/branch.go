@@ -7,7 +7,8 @@ import (
 	"github.com/holdfast-dev/holdfast/store"
 )
 
-// WithCut returns the data of the first event of a branch, with what it says of it.
+// WithCut returns the data of the first event of a branch, with what that says of the
+// branch.
 func WithCut(data []byte, b *store.Branch, sum uint32) ([]byte, error) {
 	cut := &Cut{Parent: b.Parent, Generation: b.Generation, Cutoff: b.Cutoff, Scope: b.CutScope, Sum: sum}
 	if len(data) == 0 {
@@ -50,12 +51,12 @@ func cutOf(said any) (cut *Cut, reason string) {
 	return nil, ""
 }
 
-// checkCut compares the record of a branch with the event that begins it. When it was
-// made, the record says a little earlier than the event.
+// checkCut compares the record of a branch with the event that begins it. The record's
+// time of creation is a little earlier than the event's.
 func checkCut(branches []store.Branch, want store.Branch) error {
 	i := slices.IndexFunc(branches, func(b store.Branch) bool { return b.N == want.N })
 	if i < 0 {
-		return nil // that its record is missing is found without it
+		return nil // a missing record is found elsewhere
 	}
 	have := branches[i]
 	have.CreatedAt = want.CreatedAt
@@ -74,23 +75,23 @@ func shortBranch(b store.Branch) string {
 }
 
 // isWhole reports whether e, the first event of a branch, is as it was written, which the
-// sum of the event before tells, if e names it.
+// sum of the previous event tells, if e names it.
 func isWhole(runID string, e *store.Event) bool {
 	said, err := Decode(e)
 	cut, _ := cutOf(said)
 	return err != nil || cut == nil || store.Seal(runID, cut.Sum, e) == e.Sum
 }
 
-// Uncancelled is the reason of the branch on which a cancelled run goes on. A cancel
-// knows by it that the message which was sent before counts no more.
+// Uncancelled is the reason of the branch on which a cancelled run goes on. It tells a
+// later cancel that the message sent before no longer counts.
 const Uncancelled = "resumed by force after it was cancelled"
 
 // FirstCancel is the id of the message that cancels a run.
 const FirstCancel = "cancel"
 
 // CancelID returns the id of the message that cancels a run with these branches.
-// The first one is kept, as all messages are, and another with its id would be
-// taken for it.
+// The first one is kept, as all messages are, and another with the same id would be taken
+// for it.
 func CancelID(branches []store.Branch) string {
 	last := int32(0)
 	for i := range branches {

@@ -5,19 +5,19 @@ import (
 	"github.com/holdfast-dev/holdfast/store"
 )
 
-// A Call is what the history holds of one durable call.
+// A Call is what the history has of one durable call.
 type Call struct {
 	Key      string
 	Kind     CallKind
 	Seq      int64       // number of its first event
 	Once     bool        // its body must not run twice (Once)
-	Fresh    bool        // its failures were reset, and nothing is recorded since
+	Fresh    bool        // its failures were reset, and nothing was recorded since
 	Opened   bool        // its beginning is recorded: timer_set, wait_requested, ...
 	Child    string      // run id of a child
 	Abandon  bool        // of a child: it outlives its parent
 	Derived  bool        // of a child: its id was derived, and not chosen by the workflow
-	Again    bool        // of a branch that has ended: its function is replayed all the same
-	OpenedAt store.Time  // of its first event, if that is its beginning
+	Again    bool        // of a branch that has ended: its function is replayed nevertheless
+	OpenedAt store.Time  // time of its first event, if that is its beginning
 	Until    store.Time  // of a timer or a wait: when it ends by itself
 	Outcome  store.Event // what ended it; Seq 0: nothing yet
 	Failures []store.Event

@@ -8,7 +8,7 @@ import (
 	"github.com/holdfast-dev/holdfast/store"
 )
 
-// A Holder is who has had a run from an event on.
+// A Holder is the executor, and its code, that had a run from an event on.
 type Holder struct {
 	seq      int64
 	At       store.Time
@@ -18,9 +18,9 @@ type Holder struct {
 	Version  string // of the workflow
 }
 
-// sameCode reports whether two holders are known to have had the same code. Of
-// two programs that were built from changed files of one revision that is not known: the
-// files may have changed in between.
+// sameCode reports whether two holders are known to have had the same code. For two
+// programs built from changed files of one revision this is not known: the files may
+// have changed in between.
 func (c *Holder) sameCode(o *Holder) bool {
 	if c.Build != "" && o.Build != "" && !strings.HasSuffix(c.Build, DirtyBuild) {
 		return c.Build == o.Build && c.Version == o.Version
@@ -44,7 +44,7 @@ func (p *Past) takeClaim(e *store.Event, d *Claim) {
 	p.markClaim(e, d)
 }
 
-// markClaim keeps who had the run from event e on, where that is another code.
+// markClaim keeps who had the run from event e on, if the code is another.
 func (p *Past) markClaim(e *store.Event, d *Claim) {
 	if d.Executor == "" {
 		return
@@ -60,7 +60,7 @@ func (p *Past) markClaim(e *store.Event, d *Claim) {
 	p.holders = append(p.holders, c)
 }
 
-// Segment is a segment as the history knows it.
+// Segment is a trace segment as the history knows it.
 type Segment struct {
 	Epoch int64
 	Trace string

@@ -9,12 +9,12 @@ import (
 	"github.com/holdfast-dev/holdfast/store"
 )
 
-// Where a history may be cut, and what may be taken back in it, are questions
-// about its calls alone: the functions here are pure.
+// Where a history may be cut, and what may be taken back in it, depends only on its
+// calls: the functions here are pure.
 //
 // A prefix of a run's log is always a state that a crash could have left, so a
-// cut that takes the whole run is sound at any event. A narrower one is sound if
-// nothing outside has made use of what it takes away:
+// cut that takes the whole run is sound at any event. A narrower cut is sound if nothing
+// outside has used what it takes away:
 //
 //	3  items                  a Map
 //	4  items[0]/resize
@@ -22,12 +22,12 @@ import (
 //	6  items[1]/upload
 //	7  items[0]               item 0 is done
 //
-// Item 1 alone can go back to 5, since the Map has not come to its end. Had it,
-// and had the function made no call since, its end is taken back, too, by name,
-// for the event that makes the branch stands outside of the scope that is cut.
+// Item 1 alone can go back to 5, because the Map has not ended. If it had ended, and the
+// function had made no call since, its end would be taken back, too: by name, because
+// that event is outside the scope that is cut.
 
-// Forget makes calls, and items of Maps, ones that have not ended and have not
-// failed: their bodies run again, from attempt 1. It was event seq that said so.
+// Forget makes calls, and items of Maps, count as neither ended nor failed: their bodies
+// run again, from attempt 1. seq is the event that says so.
 func (p *Past) Forget(keys []string, seq int64) {
 	for _, key := range keys {
 		if p.ResetAt == nil {
@@ -38,7 +38,7 @@ func (p *Past) Forget(keys []string, seq int64) {
 			delete(p.Items[name], n)
 		} else if rec := p.Call(key); rec != nil {
 			if rec.Kind == CallWait {
-				rec.Opened, rec.Until = false, 0 // it asks anew
+				rec.Opened, rec.Until = false, 0 // it asks again
 			}
 			rec.Outcome, rec.Failures, rec.Began, rec.Fresh = store.Event{}, nil, 0, true
 		}
@@ -46,7 +46,7 @@ func (p *Past) Forget(keys []string, seq int64) {
 }
 
 // IsLast reports whether no call of the scope of key began after event seq, so
-// that nobody in it can have made use of what was recorded there.
+// that nothing in the scope can have used what was recorded there.
 func (p *Past) IsLast(key string, seq int64) bool {
 	calls := p.Scopes[ScopeOfKey(key)]
 	return len(calls) == 0 || calls[len(calls)-1].Seq <= seq
@@ -62,8 +62,8 @@ func CallOfScope(path string) string {
 }
 
 // release returns the outcomes that must be taken back, from the inside out, so
-// that the function of a scope may run on: its own and those of the scopes
-// around it. ok is false if one of them was made use of.
+// that the function of a scope may run on: the outcome of the scope and those of the
+// scopes around it. ok is false if one of them was used.
 func (p *Past) release(path string) (keys []string, ok bool) {
 	for path != "" {
 		key := CallOfScope(path)
@@ -72,7 +72,7 @@ func (p *Past) release(path string) (keys []string, ok bool) {
 		}
 		rec := p.Call(key)
 		if rec == nil {
-			return nil, false // compensations, which have no call
+			return nil, false // the scope of compensations, which has no call
 		}
 		if rec.Outcome.Seq != 0 {
 			if !p.IsLast(key, rec.Outcome.Seq) {
@@ -85,8 +85,8 @@ func (p *Past) release(path string) (keys []string, ok bool) {
 	return keys, true
 }
 
-// CutScope returns the narrowest scope that can be cut behind an event with this
-// key, and what must be taken back outside of it.
+// CutScope returns the narrowest scope that can be cut after an event with this key, and
+// what must be taken back outside of it.
 func (p *Past) CutScope(key string) (path string, reset []string) {
 	if len(p.Scopes[UndoScope]) > 0 {
 		return "", nil // what was undone must be left behind, too
@@ -102,9 +102,10 @@ func (p *Past) CutScope(key string) (path string, reset []string) {
 }
 
 // FailedKeys returns what ResetFailures takes back: steps, items and branches that
-// have failed, or are about to be tried again, waits that were refused a value, and from which nothing followed
-// but the failure of what is around them. resumed are the calls of children that had failed
-// and go on, or have come to another end: what they told counts no more.
+// have failed, or are about to be tried again, and waits that were refused a value, if
+// nothing but the failure of the calls around them followed. resumed are the calls of
+// children that had failed and go on, or have ended differently since: the outcome that
+// they reported no longer counts.
 func (p *Past) FailedKeys(ended bool, resumed map[string]bool) []string {
 	set := map[string]bool{}
 	add := func(key string, seq int64) {
@@ -158,11 +159,11 @@ func (p *Past) FailedKeys(ended bool, resumed map[string]bool) []string {
 	return keys
 }
 
-// An Undone is one whose compensation has begun.
+// An Undone is a call whose compensation has begun.
 type Undone struct {
 	Key, By string // By is the compensation's
 	// Child is set if the call's child has ended under an id that the workflow has chosen:
-	// made again, the call finds that run, and nothing is done anew.
+	// made again, the call finds that run, and nothing is done again.
 	Child string
 }
 
@@ -170,8 +171,8 @@ func (u *Undone) String() string {
 	return u.Key + " (by " + strings.TrimPrefix(u.By, UndoScope+"/") + ")"
 }
 
-// FoundAgain takes from undone calls that are made again those that would only find the
-// child they had.
+// FoundAgain separates undone calls that are made again: found would only find the child
+// that they had.
 func FoundAgain(again []Undone) (found, rest []Undone) {
 	for _, u := range again {
 		if u.Child != "" {
@@ -184,7 +185,7 @@ func FoundAgain(again []Undone) (found, rest []Undone) {
 }
 
 // Undone returns the calls that were undone. Histories of earlier versions do not say
-// which: there all calls of the function are.
+// which: in them, all calls of the function count as undone.
 func (p *Past) Undone() (calls []Undone) {
 	undos := p.Scopes[UndoScope]
 	if len(undos) > 0 && p.Undoes == nil {
@@ -208,9 +209,9 @@ func (p *Past) Undone() (calls []Undone) {
 	return calls
 }
 
-// SplitUndone tells, of calls that were undone, those that count as done though their undoing
-// does not, and those that are made again. A call whose outcome is about to be replaced is
-// neither.
+// SplitUndone separates calls that were undone into those that still count as done
+// although their undoing does not, and those that are made again. A call whose outcome is
+// about to be replaced is neither.
 func SplitUndone(undone []Undone, counts, replaced func(key string) bool) (still, again []Undone) {
 	for _, u := range undone {
 		switch {
@@ -230,10 +231,10 @@ func (p *Past) Counts(key string) bool {
 	return rec != nil && (rec.Kind != CallStep || rec.Outcome.Seq != 0)
 }
 
-// AgainAnew returns which calls are made again, behind a cut, that were undone, each
-// with the branch since which that is so. Their compensations are made again with them.
-// A compensation that has not come to its end, or has failed, has undone nothing for
-// sure: then what it undoes keeps its key, so that nothing is done twice.
+// AgainAnew returns which undone calls are made again after a cut, each with the branch
+// since which that is so. Their compensations are made again with them. A compensation
+// that has not ended, or has failed, has not certainly undone anything: the call that it
+// undoes keeps its key, so that nothing is done twice.
 func (p *Past) AgainAnew(again []Undone, branch int32) map[string]int32 {
 	anew := maps.Clone(p.Anew)
 	for _, u := range again {
@@ -270,8 +271,8 @@ func AnewKey(p *Past, key string) string {
 // Parted is a history taken apart at a cut.
 type Parted struct{ Kept, Left []store.Event }
 
-// CutAfter takes events apart behind the one with number after; scope is that
-// of store.Branch.CutScope.
+// CutAfter takes events apart after the one with number after; scope is that of
+// store.Branch.CutScope.
 func CutAfter(events []store.Event, after int64, scope string) Parted {
 	var c Parted
 	for i := range events {
@@ -285,8 +286,9 @@ func CutAfter(events []store.Event, after int64, scope string) Parted {
 }
 
 // EndsWithCut reports whether a child ends when a cut, of whatever kind, leaves its
-// start behind. One whose id the workflow has chosen goes on, as an abandoned one does:
-// the new branch starts it under the same id, and would find it cancelled.
+// start behind. A child whose id the workflow has chosen goes on, as an abandoned one
+// does: the new branch starts it under the same id, and would otherwise find it
+// cancelled.
 func EndsWithCut(derived, abandon bool) bool { return derived && !abandon }
 
 // IsStepOutcome reports whether ev is the end of a step.
@@ -295,14 +297,14 @@ func IsStepOutcome(ev *store.Event) bool {
 }
 
 // HalfKept returns what must be taken back in a history that ends before a narrow
-// cut was made: of the scope that was cut, the end is on no branch that is left,
-// but the calls outside that had ended with it are.
+// cut was made: the end of the scope that was cut is on no branch that is left, but the
+// ends of the calls outside that had ended with it are.
 //
 //	5  items[1]/resize
 //	9  items                  taken back by 12
 //	12 jump_activated         cut behind 5 in items[1]
 //
-// Behind 9, item 1 is no more than begun, and so the Map is.
+// After 9, item 1 has only begun, and so has the Map.
 func HalfKept(left []store.Event) (keys []string, err error) {
 	for i := range left {
 		if t := left[i].Type; t != store.JumpActivated && t != store.Edited && t != store.WorkflowRecovered {
@@ -318,9 +320,9 @@ func HalfKept(left []store.Event) (keys []string, err error) {
 	return keys, nil
 }
 
-// around returns the outcomes that may have to be taken back when only the
-// scope path was cut: of all that is around it. Resetting what has not ended
-// changes nothing.
+// around returns the keys of the outcomes that may have to be taken back when only the
+// scope path was cut: those of everything around it. Resetting what has not ended changes
+// nothing.
 func around(path string) (keys []string) {
 	for path != "" {
 		if _, _, item := SplitItem(path); item {

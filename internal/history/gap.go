@@ -13,15 +13,15 @@ func missing(runID string, after, before int64) error {
 	return &Damage{RunID: runID, Seq: after + 1, Err: fmt.Errorf("it is missing between %d and %d", after, before)}
 }
 
-// A hole is where a lineage passes over events of the log.
+// A hole is a place where a lineage passes over events of the log.
 type hole struct {
 	after, before int64 // the events of the lineage on both sides
 	sum           uint32
 }
 
-// turned returns the branch that an event says the run has turned to, in the act that
-// recorded the event. One that says nothing of it was never part of such an act: it
-// stands on a branch that nobody turned to (D1).
+// turned returns the branch to which, as an event says, the run has turned in the act
+// that recorded the event. An event that does not say so was never part of such an act:
+// it is on a branch to which the run never turned (D1).
 func turned(e *store.Event) (to int32, ok bool) {
 	if !beginsBranch(e.Type) {
 		return 0, false
@@ -42,14 +42,14 @@ func turned(e *store.Event) (to int32, ok bool) {
 }
 
 // Gapless returns the events of h, which are one lineage, with an error in the place of
-// one that is missing: events of one branch follow one another, unless
-// another branch took over or a cut took only what is in a scope. An event whose
-// branch was changed is no part of its lineage any more, so that no sum that is
-// checked would tell.
+// a missing one: the numbers of events of one branch follow one another, unless another
+// branch took over or a cut took only what is in a scope. An event whose branch was
+// changed is no longer part of its lineage, so that no sum that is checked would show
+// it.
 func Gapless(h *store.History, read func(after int64) (*store.History, error)) iter.Seq2[store.Event, error] {
 	lineage := store.LineageOf(h.Branches, h.Run.Branch).Branches()
-	// What a narrow cut has left behind stands in between, and so may events of
-	// a branch that nobody turned to.
+	// What a narrow cut has left behind is in between, and so may be events of a branch
+	// to which the run never turned.
 	holes := slices.ContainsFunc(h.Branches, func(b store.Branch) bool {
 		return b.CutScope != "" || !slices.Contains(lineage, b.N)
 	})
@@ -75,9 +75,9 @@ func Gapless(h *store.History, read func(after int64) (*store.History, error)) i
 	}
 }
 
-// lookInto reports whether the events in the holes are there and unchanged: then
-// none of them belongs to the lineage. It costs a second read, of runs that were
-// cut narrowly or have a stray branch.
+// lookInto returns an error unless the events in the holes are there and unchanged:
+// then none of them belongs to the lineage. It costs a second read, only for runs that
+// were cut narrowly or have a stray branch.
 func lookInto(row *store.Run, holes []hole, read func(after int64) (*store.History, error)) error {
 	if len(holes) == 0 {
 		return nil

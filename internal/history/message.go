@@ -10,18 +10,18 @@ import (
 	"github.com/holdfast-dev/holdfast/store"
 )
 
-// A message stands in an inbox beside the log, which says nothing of it until it is
-// taken. So its data ends with a sum of all of it: the receiver, kind, name, id, time,
-// data and payload. What an earlier version of this library has sent has none.
+// A message is in an inbox beside the log, which says nothing of it until it is taken. So
+// its data ends with a sum of the whole message: receiver, kind, name, id, time, data and
+// payload. A message that an earlier version of this library has sent has none.
 
-// sumField is how the data of a message ends that has a sum. It is the last field of
-// the object itself: what ends inside of another one has two braces behind it.
+// sumField is the end of the data of a message that has a sum. It is the last field of
+// the object itself: a field at the end of an inner object is followed by two braces.
 const sumField = `"sum":"%08x"}`
 
 // sumSize is the length of sumField.
 const sumSize = len(`"sum":"01234567"}`)
 
-// WithSum returns the data of m with the sum of m, in the place of one it may have.
+// WithSum returns the data of m with the sum of m, which replaces one that it may have.
 func WithSum(m *store.Message) []byte {
 	data, _, _ := cutSum(m.Data)
 	head := []byte{'{'}
@@ -34,7 +34,7 @@ func WithSum(m *store.Message) []byte {
 	return fmt.Appendf(head, sumField, sumOfMessage(m, m.To, data))
 }
 
-// cutSum takes the sum off the data of a message.
+// cutSum separates the sum from the data of a message.
 func cutSum(data []byte) (rest []byte, sum uint32, ok bool) {
 	at := len(data) - sumSize
 	if at < 1 || data[at-1] != '{' && data[at-1] != ',' {
@@ -56,8 +56,8 @@ func sumOfMessage(m *store.Message, to string, data []byte) uint32 {
 }
 
 // CheckMessage returns why a message in the inbox of run is not what was sent, as far
-// as it says. One without a sum is of an earlier version, whose data has no field that
-// is not known here: what else is in it was a sum once.
+// as it shows that. A message without a sum is from an earlier version, all of whose
+// fields are known here: any other field was once a sum.
 func CheckMessage(run string, m *store.Message) error {
 	if len(m.Data) == 0 {
 		return nil
@@ -94,7 +94,7 @@ func ChildOf(m *store.Message) (id string, life store.Time) {
 		Life store.Time `json:"life"`
 	}
 	if err := json.Unmarshal(m.Data, &d); err != nil || d.Life == 0 || lifeID(m.ID[:at], d.Life) != m.ID {
-		return m.ID, 0 // it is the child's own @
+		return m.ID, 0 // the @ belongs to the child's own id
 	}
 	return m.ID[:at], d.Life
 }
@@ -102,9 +102,9 @@ func ChildOf(m *store.Message) (id string, life store.Time) {
 func lifeID(child string, life store.Time) string { return fmt.Sprintf("%s@%d", child, life) }
 
 // DerivedChild reports whether the id of the child that e has started was derived,
-// so that another branch of the parent derives another one. The event says when it
-// was chosen; older ones do not, and there the one id that would have been derived
-// counts as such, whatever others begin with.
+// so that another branch of the parent derives another one. The event says if it was
+// chosen. Older events do not: there only the very id that would have been derived counts
+// as derived, whatever other ids begin with.
 func DerivedChild(parent string, e *store.Event, d *ChildBegun) bool {
 	return d.Evaded || !d.Chosen && d.Child == DerivedChildID(parent, e.Key, e.Branch)
 }
@@ -126,8 +126,8 @@ func IsOutcomeOf(m *store.Message, row *store.Run) bool {
 	return m.Kind == store.KindChild && id == row.ID && (life == row.CreatedAt || life == 0 && m.At >= row.CreatedAt)
 }
 
-// EvadedMark stands before what tells such an id from the derived one. No name contains
-// it: there it is percent-encoded.
+// EvadedMark precedes the suffix by which the id of an evaded child differs from the
+// derived one. No name contains it, because its first character is percent-encoded there.
 const EvadedMark = "~x"
 
 // MessageData is the Data of a message.
@@ -137,7 +137,8 @@ type MessageData struct {
 	Jump   bool   `json:"jump,omitempty"` // pause: asked for by a Jump, which lifts it
 }
 
-// DataOfMessage returns what the data of a message says, but for that of a child.
+// DataOfMessage returns what the data of a message says, except for one that tells the
+// outcome of a child.
 func DataOfMessage(m *store.Message) (d MessageData, err error) {
 	if len(m.Data) > 0 {
 		err = json.Unmarshal(m.Data, &d)
@@ -145,7 +146,7 @@ func DataOfMessage(m *store.Message) (d MessageData, err error) {
 	return d, err
 }
 
-// ChildData is the Data of the message by which a child tells its outcome.
+// ChildData is the Data of the message by which a child reports its outcome.
 type ChildData struct {
 	Status      store.Status `json:"status"`
 	Workflow    string       `json:"workflow"`
@@ -156,7 +157,8 @@ type ChildData struct {
 	Life        store.Time   `json:"life,omitempty"`  // creation of the child; 0: its id is used once, or an earlier version has sent it
 }
 
-// NameLife makes m, the message in which row tells its outcome, one of this life.
+// NameLife returns the id of the message by which the child with this row reports its
+// outcome, and notes in d the life that the id names, if it names one.
 func (d *ChildData) NameLife(row *store.Run) (id string) {
 	if key, _, _ := strings.Cut(row.ParentKey, "~"); strings.HasPrefix(row.ID, row.Parent+"/"+key) {
 		return row.ID

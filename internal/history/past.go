@@ -17,8 +17,8 @@ type Past struct {
 	Items        map[string]map[int]*store.Event // outcomes of Map items, by key of the Map
 	Taken        map[int64]bool                  // messages that were consumed
 	Waits        map[string]Wait                 // asked for and neither answered nor closed, by key of the call
-	Stopped      map[string]int32                // behind which call the context of each scope, by path, had ended when the undoing began
-	StoppedWaits map[string]int32                // and behind how many waits after that call
+	Stopped      map[string]int32                // the call after which the context of each scope, by path, had ended when the undoing began
+	StoppedWaits map[string]int32                // and the number of waits since that call
 	Undoes       []string                        // the call that each compensation undoes, in the order in which they run; nil: not said
 	Anew         map[string]int32                // calls that are made again after they were undone, and the branch since which
 	undoneAt     store.Time                      // of the first event of the undoing; 0: it has not begun
@@ -28,10 +28,10 @@ type Past struct {
 	Inbox        int64                           // messages up to this number were taken by earlier generations,
 	carried      []int64                         // but for these, in order
 	pause        pauseState                      // whether it is paused
-	branch       int32                           // of the event before
-	cuts         []store.Branch                  // as the events say that begin them
-	holders      []Holder                        // who had it from where on, one for each change of code
-	Repinned     string                          // version it was pinned to since the generation began
+	branch       int32                           // of the previous event
+	cuts         []store.Branch                  // as the events that begin them say
+	holders      []Holder                        // who had it from which event on, one for each change of code
+	Repinned     string                          // version to which it was pinned since the generation began
 	paused       int64                           // requests to pause up to this number were carried out, or are void
 	Lifted       int64                           // cancels up to this number were taken back
 	ResetAt      map[string]int64                // calls that were reset, and by which event; nil: none
@@ -44,7 +44,7 @@ type Past struct {
 	Patches      map[string][]*Patch // markers, by path of the scope
 	Spans        map[string]string   // trace contexts of Maps, by key; nil: none
 	begun        map[string]int      // of Maps with items that have recorded calls: one more than the highest
-	Forced       bool                // an operator has it matched by name
+	Forced       bool                // an operator has asked for matching by name
 
 	// The last segment of its trace, and the last one of an earlier claim.
 	Segment, SegmentBefore Segment
@@ -67,7 +67,7 @@ type Wait struct {
 }
 
 // Wants reports whether m is for w, whose own answers come under the name own (WaitKey).
-// A plain signal is for whoever waits for its name; an answer names the wait it answers,
+// A plain signal is for any wait for its name; an answer names the wait that it answers,
 // so that a person is asked again after a jump back.
 func (w Wait) Wants(m *store.Message, own string) bool {
 	return m.Kind == w.Kind && (m.Name == w.Name || m.Name == own)
@@ -243,8 +243,8 @@ func (p *Past) takeItem(e *store.Event) error {
 	return nil
 }
 
-// find returns the record an event belongs to, a new one for the first event of
-// a call. Its ordinal says where in the scope it stands.
+// find returns the record to which an event belongs, a new one for the first event of a
+// call. The event's ordinal says where in the scope the call is.
 func (p *Past) find(e *store.Event, kind CallKind) (*Call, error) {
 	path := ScopeOfKey(e.Key)
 	calls := p.Scopes[path]
@@ -300,9 +300,9 @@ func (p *Past) beginItem(path string) {
 	p.begun[name] = max(p.begun[name], n+1)
 }
 
-// beginGeneration files the first event of a generation and returns what stands
-// for the event before it, which is not part of the lineage. ok is false for a
-// workflow_started that begins none.
+// beginGeneration files the first event of a generation, and returns what takes the
+// place of the event before it, which is not part of the lineage. ok is false for a
+// workflow_started that begins no generation.
 func (p *Past) beginGeneration(e *store.Event) (before store.Event, ok bool, err error) {
 	if e.Type != store.WorkflowStarted {
 		return before, false, nil
@@ -333,12 +333,13 @@ func (p *Past) Consumed(m *store.Message) bool {
 	return !carried
 }
 
-// Floor is the number of the last message before which all were taken when the
-// generation began.
+// Floor returns the number of the message up to which all were taken when the generation
+// began.
 func (p *Past) Floor() int64 { return FloorOf(p.Inbox, p.carried) }
 
-// FloorOf returns the number of the last message before which all were taken: of a
-// generation that begins with inbox read and these messages still to be taken, in order.
+// FloorOf returns the number of the message up to which all were taken, for a generation
+// that begins with messages up to inbox read and the pending ones, in order, still to be
+// taken.
 func FloorOf(inbox int64, pending []int64) int64 {
 	if len(pending) > 0 {
 		return pending[0] - 1 // they are in order
@@ -360,8 +361,8 @@ func RootOf(branches []store.Branch, n int32) store.Branch {
 	}
 }
 
-// pausedNow returns whether the history says that the run is paused; known is false
-// where something was done with the run since that may have ended the pause.
+// pausedNow returns whether the history says that the run is paused; known is false if
+// something happened to the run since that may have ended the pause.
 func (p *Past) pausedNow() (paused, known bool) { return p.pause == pauseOn, p.pause != pauseUnknown }
 
 // pauseState is what the events so far say of a pause.
@@ -373,8 +374,9 @@ const (
 	pauseUnknown
 )
 
-// After returns what e makes of s. A jump may end a pause, which it made itself, and
-// what makes a branch may have cut the end of one away.
+// After returns the state that an event of type t makes of s. A jump may end a pause
+// that it made itself, and an event that begins a branch may have cut away the end of a
+// pause.
 func (s pauseState) After(t store.Type) pauseState {
 	switch t {
 	case store.WorkflowPaused:
@@ -389,7 +391,7 @@ func (s pauseState) After(t store.Type) pauseState {
 	return s
 }
 
-// cancelAsked reports whether the inbox has a cancel that is not over: one that was
+// cancelAsked reports whether the inbox has a cancel that still counts. One that was
 // taken counts until the run ends.
 func (p *Past) cancelAsked(inbox []store.Message) bool {
 	for i := range inbox {
@@ -402,8 +404,8 @@ func (p *Past) cancelAsked(inbox []store.Message) bool {
 
 // WasLate reports whether the deadline had stopped the run when its undoing began:
 // by then its function had returned, and a deadline that passes later changes
-// nothing. decided is false where the undoing has not begun, and where an earlier
-// version does not say what it began with and it began behind the deadline.
+// nothing. decided is false if the undoing has not begun, and if an earlier version has
+// not recorded this and the undoing began after the deadline.
 func (p *Past) WasLate(deadline store.Time) (late, decided bool) {
 	switch {
 	case p == nil || p.undoneAt == 0:

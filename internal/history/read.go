@@ -65,12 +65,12 @@ func PastOf(id string, events []store.Event) (*Past, error) {
 	}, len(events))
 }
 
-// ErrNoHistory is why nothing can be made of a run of which only the row is left.
+// ErrNoHistory: only the row of the run is left.
 var ErrNoHistory = errors.New("it has no event, and can neither be resumed nor repaired: delete what is left of it, and import a copy if there is one")
 
 var errFirstChanged = errors.New("its checksum does not fit: it was changed")
 
-// A Damage is why a history cannot be believed.
+// A Damage says why a history cannot be believed.
 type Damage struct {
 	RunID string
 	Seq   int64 // of the event; 0: unknown

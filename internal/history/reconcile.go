@@ -8,10 +8,10 @@ import (
 )
 
 // The row of a run is a cache of its events. Engine and stores write both in one
-// change; a run whose row says something else comes from a store that cannot, or
-// from a hand that has reached into it. Reconcile is the catalogue of what may
-// then be wrong. It is a pure function: from the row, what a Survey of the
-// lineage found, and which code is at hand, to a finding.
+// change; a run whose row says something else comes from a store that cannot do so, or
+// was changed by hand. Reconcile is the catalogue of what may then be wrong. It is a pure
+// function: from the row, what a Survey of the lineage found, and which code is at hand,
+// it makes a finding.
 //
 //	code  the row says                 the events say           what is done
 //	A1    waiting                      nothing is waited for    branch behind the last stable event
@@ -37,9 +37,9 @@ import (
 // instead, and a row that says running, it is A2: the cut is at 3, and the
 // person is asked again, under the new branch.
 //
-// What must not run twice is never left behind by A1: where the start of an
-// effect (step_started) or a compensation stands after the last stable event, the
-// cut is behind that; and D2, whose cut has one place only, is not carried out.
+// A1 never leaves behind what must not run twice: if the start of an effect
+// (step_started) or a compensation comes after the last stable event, the cut is after
+// that. D2, whose cut has only one possible place, is then not carried out.
 
 const (
 	CodeA1 = "A1" // waiting, and nothing is waited for
@@ -58,7 +58,7 @@ var Reasons = map[string]string{
 	CodeE2: "E2: Pinned version is not registered",
 }
 
-// NoStableEvent is what recovery says when there is nothing to cut behind.
+// NoStableEvent is what recovery says when there is no event to cut after.
 const NoStableEvent = "No stable event found - workflow may need manual intervention"
 
 // A Finding is what is wrong with a run, and what to do about it. The zero value
@@ -67,10 +67,10 @@ type Finding struct {
 	Code    string
 	Cut     bool
 	After   int64  // the last event that the new branch keeps
-	Key     string // where it is cut: what stands beside that scope may be kept
-	Steps   int32  // done up to there
-	Version string // E2: what it is pinned to from now on
-	// Promised is the number of the branch that a lost jump was to go on with.
+	Key     string // where it is cut: what is beside that scope may be kept
+	Steps   int32  // steps done up to there
+	Version string // E2: the version that it is pinned to from now on
+	// Promised is the number of the branch on which a lost jump was to go on.
 	Promised int32
 	Refused  string // why it cannot be repaired; empty: it can
 }
@@ -78,11 +78,11 @@ type Finding struct {
 // Reason returns the sentence that stands for the code of f.
 func (f *Finding) Reason() string { return Reasons[f.Code] }
 
-// CodeAtHand says who has the code of a run.
+// CodeAtHand says where the code of a run is.
 type CodeAtHand struct {
 	Workflow bool // some version is registered here
-	Pinned   bool // the version it is pinned to: here, or with a live executor
-	Initial  bool // the version it began with, likewise
+	Pinned   bool // the version it is pinned to is here, or a live executor has it
+	Initial  bool // the same for the version it began with
 }
 
 // Reconcile returns the first thing of the catalogue that is wrong with a run:
@@ -117,20 +117,19 @@ func Reconcile(row *store.Run, s *Survey, code CodeAtHand) Finding {
 	return Finding{}
 }
 
-// Place is an event, as far as a cut behind it goes; seq 0: there is none.
+// Place is an event, as far as a cut after it needs; Seq 0: there is none.
 type Place struct {
 	Seq   int64
 	Steps int32
 	key   string
 }
 
-// opening is something that was begun and has no outcome: a wait, a timer, a
-// child, a step.
+// opening is a call that was begun and has no outcome: a wait, a timer, a child, a step.
 type opening struct {
 	At     Place
 	before Place // the event before it in the lineage
 	Typ    store.Type
-	beside bool // of a wait: others of the run went on when it was asked for
+	beside bool // of a wait: other goroutines of the run went on when it was asked for
 	Wait   pendingWait
 }
 
@@ -149,13 +148,13 @@ type jump struct {
 	branch, to int32
 }
 
-// Survey is a lineage in summary: what the catalogue asks of it. It is filled by
-// Add, event by event, and holds no payload.
+// Survey is the summary of a lineage that the catalogue needs. Add fills it, event by
+// event; it holds no payload.
 type Survey struct {
 	runID      string
 	Last       Place
 	lastType   store.Type
-	Status     store.Status // as the events have it
+	Status     store.Status // according to the events
 	Stable     Place        // the last stable event,
 	stableType store.Type   // its type,
 	beforeIt   Place        // and the event before it
@@ -164,7 +163,7 @@ type Survey struct {
 	Key        string       // of that call
 	recovered  int64        // seq of the last workflow_recovered
 	declared   []string
-	Done       []string            // keys of what was completed, in order
+	Done       []string            // keys of the completed calls, in order
 	doneAt     map[string]struct{} // those of the workflow function itself
 	Open       map[string]*opening // waits, timers and children without an outcome, by key
 	begun      map[string]*opening // steps without an outcome
@@ -176,7 +175,7 @@ type Survey struct {
 	Paused     int64 // requests to pause up to this number are answered
 }
 
-// NewSurvey returns a survey of a run of which no event was taken yet.
+// NewSurvey returns a survey of a run to which no event was added yet.
 func NewSurvey(runID string) *Survey {
 	return &Survey{
 		runID: runID, Status: store.Pending, doneAt: map[string]struct{}{}, Open: map[string]*opening{},
@@ -200,7 +199,7 @@ func (s *Survey) Add(e *store.Event) error {
 		}
 	}
 	if e.Type.Stable() {
-		// One asked before and answered later would be pending again on a
+		// A wait asked for before this and answered later would be pending again on a
 		// branch that is cut here.
 		if s.pending == 0 {
 			s.Stable, s.stableType, s.beforeIt = at, e.Type, s.Last
@@ -289,8 +288,8 @@ func (s *Survey) takeCall(e *store.Event, at Place) error {
 	return nil
 }
 
-// isDone keeps in mind that a call was completed, if it is one of the workflow
-// function itself: only of those it is declared that they are made.
+// isDone notes that a call was completed, if the workflow function itself made it: only
+// such calls can be declared.
 func (s *Survey) isDone(key string) {
 	if ScopeOfKey(key) == "" {
 		s.doneAt[key] = struct{}{}
@@ -315,11 +314,10 @@ func (s *Survey) openCall(e *store.Event, at Place) error {
 	return nil
 }
 
-// WaitsAlone returns the wait that is all the run is about, nil if there is none
-// such. A run that executes branches or items may well wait in one of them while
-// another goes on, and a row that says running is right then: so the wait must be
-// the last event there is, asked for by a run that had nothing else to do, with
-// nothing else open.
+// WaitsAlone returns the only thing that the run can be waiting for, nil if there is no
+// such wait. A run that executes branches or items may well wait in one of them while
+// another goes on, and then a row that says running is right. So the wait must be the
+// last event, asked for by a run that had nothing else to do, with nothing else open.
 func (s *Survey) WaitsAlone() *opening {
 	if s.lastType != store.WaitRequested || len(s.Open) != 1 {
 		return nil
@@ -338,16 +336,16 @@ func (s *Survey) WaitsAlone() *opening {
 	return nil
 }
 
-// IsAnswer reports whether m is for the wait w of a run on this branch, and was
-// not taken.
+// IsAnswer reports whether m is for the wait w of a run on this branch, and has not been
+// taken.
 func (s *Survey) IsAnswer(m *store.Message, w *opening, branch int32) bool {
 	return (m.Kind == store.KindSignal || m.Kind == store.KindRequest) && !s.taken[m.Seq] &&
 		(m.Name == w.Wait.Name || m.Name == WaitKey(w.Wait.Key, branch))
 }
 
 // allDone reports whether every declared step was completed, nothing has
-// happened since, and nothing is open. A run that was repaired for it since is on
-// its way to its end.
+// happened since, and nothing is open. A run that was repaired for this since is on its
+// way to its end.
 func (s *Survey) allDone() bool {
 	if len(s.declared) == 0 || s.Stable.Seq == 0 || s.Call != s.Stable.Seq || s.recovered > s.Stable.Seq ||
 		len(s.Open) > 0 || len(s.begun) > 0 || s.Status.Terminal() {
@@ -364,8 +362,8 @@ func (s *Survey) allDone() bool {
 	return true
 }
 
-// Rerun makes of an A3 one that cuts before the outcome of the last step, whose
-// body then runs once more. What must not run twice is not run again.
+// Rerun changes an A3 to cut before the outcome of the last step, whose body then runs
+// once more. A body that must not run twice is not run again.
 func (s *Survey) Rerun(f Finding) Finding {
 	if f.Code != CodeA3 || s.stableType != store.StepCompleted || s.binding.Seq >= s.Stable.Seq || s.beforeIt.Seq == 0 {
 		return f
@@ -379,7 +377,7 @@ func (s *Survey) Rerun(f Finding) Finding {
 func (s *Survey) openJump(branch int32) *jump {
 	for i := range s.jumps {
 		if j := &s.jumps[i]; j.branch == branch && j.to != branch {
-			return j // a cut before the first of several mends all
+			return j // a cut before the first of several mends all of them
 		}
 	}
 	return nil
@@ -399,12 +397,12 @@ func (s *Survey) cutBehindStable(code string) Finding {
 	return f
 }
 
-// cutBeforeWait cuts at the start of the step that asks, if that is on record,
-// else just before the wait.
+// cutBeforeWait cuts at the start of the step that asks, if that is on record, otherwise
+// just before the wait.
 func (s *Survey) cutBeforeWait(w *opening) Finding {
 	at := w.before
 	for key, o := range s.begun {
-		// Nothing that must not run twice may stand between the two.
+		// Nothing that must not run twice may be between the two.
 		if o.Typ == store.StepStarted && store.InScope(w.Wait.Key, key) && s.binding.Seq <= o.At.Seq {
 			at = o.At
 		}

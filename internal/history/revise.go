@@ -11,15 +11,15 @@ import (
 	"github.com/holdfast-dev/holdfast/store"
 )
 
-// A Revision is what somebody wants of a run's history: to cut it, to take
-// failures back, or both. It is worked out before anything is changed.
+// A Revision is a change that an operator wants of a run's history: to cut it, to take
+// back failures, or both. It is worked out before anything is changed.
 type Revision struct {
-	Force  bool  // match what comes by name
-	Lifted int64 // cancels that were taken back before, and stay so
+	Force  bool  // match the calls that follow by name
+	Lifted int64 // cancels up to this message were taken back before, and stay so
 
 	Cut       *BranchCut // nil: no branch
 	From      int64      // the last event that is kept
-	Scope     string     // that alone is cut; empty: all of the run
+	Scope     string     // only this scope is cut; empty: the whole run
 	NewBranch bool
 	Branch    int32         // the run goes on
 	Kept      []store.Event // of the history
@@ -30,8 +30,8 @@ type Revision struct {
 	Failures   []string
 	Undone     int32             // steps among Reset that were done
 	Anew       map[string]int32  // calls that were undone and are made again; see AgainAnew
-	Attributes map[string]string // that the row must have; nil: those it has
-	Left       []LeftBehind      // what is under way and is left behind
+	Attributes map[string]string // those that the row must have; nil: those it has
+	Left       []LeftBehind      // what is in progress and is left behind
 	Children   []string          // among Left, those that end with it
 	Replaced   string            // the call whose outcome is replaced
 	Warnings   []string
@@ -42,8 +42,8 @@ type BranchCut struct {
 	After  int64  // the last event that is kept
 	Scope  string // only what is in this scope is left behind; empty: everything
 	Reason string
-	Least  int32 // that the branch's number is; 0: the next one
-	Steps  int32 // done in what is kept
+	Least  int32 // the smallest number that the branch may have; 0: the next one
+	Steps  int32 // steps done in what is kept
 }
 
 // LeftBehind is a child, timer or wait that a new branch leaves behind.
@@ -61,8 +61,8 @@ type Cutting struct {
 	Force    bool            // though a body of Once runs again
 	Replaced string          // the call whose outcome is replaced
 	Anew     map[string]bool // calls of children that have failed and were resumed since
-	// Damage, if set, is why: then the cut takes the whole run, and what follows it is
-	// read as far as it can be.
+	// Damage, if set, is the reason: then the cut takes the whole run, and what follows
+	// the damage is read as far as it can be.
 	Damage *Audit
 }
 
@@ -72,11 +72,11 @@ type Resetting int
 // What is taken back.
 const (
 	ResetNone   Resetting = iota
-	ResetEnding           // those that the run has ended with
+	ResetEnding           // those with which the run has ended
 	ResetAll              // and those of steps that are being tried
 )
 
-// ErrWasUndone: the effects of a run were undone, and its failures stay as they are.
+// ErrWasUndone: the effects of a run were undone, so its failures stay as they are.
 var ErrWasUndone = errors.New("what it had done was undone, so its failures cannot be reset: resume it from a checkpoint, or fork it")
 
 // CrossingError names the bodies of Once that have begun in what would be left behind.
@@ -93,7 +93,7 @@ func (e *StillDoneError) Error() string { return "calls that were undone would c
 
 // Revise is the one place that says what a cut means: which calls it takes back, what
 // the row must say, which children end with it, and whether a body that must not run
-// twice would. kept is the history as it is then.
+// twice would run again. kept is the history as it is then.
 func (v *View) Revise(q Cutting) (rv *Revision, kept *Past, err error) {
 	rv = &Revision{Branch: v.Row.Branch, Replaced: q.Replaced, Lifted: v.Past.Lifted}
 	kept = v.Past
@@ -114,8 +114,8 @@ func (v *View) Revise(q Cutting) (rv *Revision, kept *Past, err error) {
 		}
 		kept.Forget(rv.Reset, q.At.Seq)
 		rv.Cut = &BranchCut{After: q.At.Seq, Scope: scope}
-		// An operator said so after the cut, and meant what comes before it: the code
-		// that is here still does not fit that.
+		// An operator asked for this after the cut, and meant the calls before it: the
+		// code that is here still does not fit those.
 		rv.Force = v.Past.Forced || q.Damage != nil && q.Damage.Forced
 		rv.Attributes = v.attributesAfter(kept)
 	}
@@ -171,15 +171,15 @@ func (v *View) Revise(q Cutting) (rv *Revision, kept *Past, err error) {
 	return rv, kept, nil
 }
 
-// half returns what a narrow cut that is left behind had taken back outside of its scope.
+// half returns what a narrow cut that is left behind had taken back outside its scope.
 func (q *Cutting) half(left []store.Event) ([]string, error) {
 	if q.Damage != nil {
-		return q.Damage.Half(q.At.Seq), nil // what they say may be what is damaged
+		return q.Damage.Half(q.At.Seq), nil // the data of the events may be what is damaged
 	}
 	return HalfKept(left)
 }
 
-// Warn adds to what a person should know before it is done.
+// Warn adds to what a person should know before the revision is made.
 func (rv *Revision) Warn(format string, args ...any) {
 	rv.Warnings = append(rv.Warnings, fmt.Sprintf(format, args...))
 }
@@ -201,8 +201,8 @@ func (v *View) attributesAfter(kept *Past) map[string]string {
 }
 
 // crossed returns the calls of Once that have begun in what is left behind, or
-// are reset. Behind damage, the beginning of a body that cannot be believed counts as
-// that of one which must not run twice.
+// are reset. After damage, a beginning of a body that cannot be believed counts as that
+// of a body that must not run twice.
 func (v *View) crossed(left []store.Event, reset []string, damage *Audit) []string {
 	once := map[string]bool{}
 	if damage != nil {
@@ -233,8 +233,8 @@ func (v *View) crossed(left []store.Event, reset []string, damage *Audit) []stri
 	return keys
 }
 
-// leaveBehind lists what is under way in left, and prepares the messages that end
-// the children in it. What follows damage is in no record of a call.
+// leaveBehind lists what is in progress in left, and which children in it end. What
+// follows damage is in no record of a call.
 func (v *View) leaveBehind(rv *Revision, left []store.Event, damaged bool) {
 	for i := range left {
 		ev := &left[i]
@@ -262,8 +262,9 @@ func (v *View) leaveBehind(rv *Revision, left []store.Event, damaged bool) {
 	}
 }
 
-// recordOf is what the event that begins a wait says of its call, when nothing else is known of
-// it. An event that cannot be believed names no child: no other run may end for it.
+// recordOf returns what the event that begins a wait says of its call, when nothing else
+// is known of the call. An event that cannot be believed names no child: no other run may
+// end because of it.
 func (v *View) recordOf(ev *store.Event) *Call {
 	kind, _ := RoleOf(ev.Type)
 	rec := &Call{Key: ev.Key, Kind: kind}
@@ -283,7 +284,7 @@ func NextBranch(branches []store.Branch) int32 {
 	return n + 1
 }
 
-// EndLeft returns the messages that cancel the children which a cut of their parent ends.
+// EndLeft returns the messages that cancel the children that a cut of their parent ends.
 func EndLeft(children []string, parent string, at store.Time) (list []store.Message) {
 	data, _ := json.Marshal(MessageData{Reason: fmt.Sprintf("run %s was taken back to before it was started", parent)}) // a string
 	for _, id := range children {

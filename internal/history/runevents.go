@@ -40,17 +40,17 @@ type Beginning struct {
 	PID         int               `json:"pid,omitempty"`         // the same
 }
 
-// A Claim is what an event says with which an executor claims a run: workflow_started,
+// A Claim is what an event by which an executor claims a run says: workflow_started,
 // run_resumed, run_claimed. The first event of a later generation, which no claim has
-// recorded, says who has the run in the same fields.
+// recorded, says in the same fields who has the run.
 //
 // What a field says holds from this event on; the zero value says nothing of it.
 type Claim struct {
 	Executor string `json:"executor,omitempty"` // its id
 	Build    string `json:"build,omitempty"`    // of the program that claims
-	Segment  string `json:"segment,omitempty"`  // trace context of the segment that begins with it
+	Segment  string `json:"segment,omitempty"`  // trace context of the segment that it begins
 	Resumed  bool   `json:"resumed,omitempty"`  // by a call of Resume
-	Name     string `json:"name,omitempty"`     // of the executor, for people; empty: Host and PID stand for it
+	Name     string `json:"name,omitempty"`     // of the executor, for people; empty: Host and PID take its place
 	Version  string `json:"version,omitempty"`  // what the run is pinned to
 	Force    bool   `json:"force,omitempty"`    // match by name
 	Host     string `json:"host,omitempty"`     // where the process runs
@@ -174,10 +174,10 @@ type Recovery struct {
 	Force          bool   `json:"force,omitempty"`        // match by name from here on
 }
 
-// Cut is what the first event of a branch says of the branch. Its record stands
-// beside the log, without a sum of its own, and decides what belongs to the history;
-// and the event before it, whose sum would tell that it is as it was written, is most
-// often one that the branch has left behind.
+// Cut is what the first event of a branch says of the branch. The record of a branch is
+// beside the log, has no sum of its own, and decides what belongs to the history. The
+// event before the first one, whose sum would show that this is as it was written, is
+// usually one that the branch has left behind.
 type Cut struct {
 	Parent     int32  `json:"parent"`
 	Generation int32  `json:"generation,omitempty"`

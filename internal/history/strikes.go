@@ -6,8 +6,8 @@ import (
 	"github.com/holdfast-dev/holdfast/store"
 )
 
-// Strikes is what is known of the ends of a run's owners since it last recorded
-// something.
+// Strikes is what is known of the ends of a run's owners since the run last
+// recorded something.
 type Strikes struct {
 	N       int
 	key     string // of the step that had begun last
@@ -15,11 +15,11 @@ type Strikes struct {
 }
 
 // StrikesOf counts the strikes of an orphaned run from the end of its log, oldest
-// event first. owner is who had it last; dead says of an executor that it is
-// known to be dead. It is a pure function of its arguments.
+// event first. owner had it last; dead reports whether an executor is known to be
+// dead. It is a pure function of its arguments.
 func StrikesOf(tail []store.Event, owner string, dead func(executor string) bool) (s Strikes) {
-	var begun *store.Event     // in the execution that is looked at
-	ended := map[string]bool{} // it can have ended once: before, it had lost its lease
+	var begun *store.Event     // in the execution that is examined
+	ended := map[string]bool{} // an executor can have ended only once: before, it had lost its lease
 	settle := func(executor string) {
 		if begun != nil && executor != "" && !ended[executor] && dead(executor) {
 			ended[executor] = true
@@ -40,7 +40,7 @@ func StrikesOf(tail []store.Event, owner string, dead func(executor string) bool
 			if d, err := Of[Claim](ev); err == nil {
 				settle(d.Executor)
 			}
-			owner = "" // those before are named by their claims
+			owner = "" // the claims name the owners before
 		default:
 			// It had recorded something before it came to this body.
 			if owner == "" {
@@ -53,8 +53,8 @@ func StrikesOf(tail []store.Event, owner string, dead func(executor string) bool
 	return s
 }
 
-// claimedBy returns who had the run in this epoch, empty if the events do not
-// say.
+// claimedBy returns the executor that had the run in this epoch, empty if the
+// events do not say.
 func claimedBy(events []store.Event, epoch int64) string {
 	for i := len(events) - 1; i >= 0 && events[i].Epoch == epoch; i-- {
 		if events[i].Type.Claims() {
@@ -66,7 +66,7 @@ func claimedBy(events []store.Event, epoch int64) string {
 }
 
 // BeginsBody reports whether an event says that the body of a step is about to
-// run; the same type stands for the beginning of branches and Maps.
+// run; events of the same type also begin branches and Maps.
 func BeginsBody(ev *store.Event) bool {
 	if ev.Type != store.StepStarted {
 		return false
@@ -75,14 +75,14 @@ func BeginsBody(ev *store.Event) bool {
 	return err == nil && d.Kind == ""
 }
 
-// onlyBegins reports whether an event says that a body begins for no other
-// reason than that the run is on probation.
+// onlyBegins reports whether an event says that a body begins only because the
+// run is on probation.
 func onlyBegins(ev *store.Event) bool {
 	d, err := Of[Begun](ev)
 	return err == nil && d.Probation
 }
 
-// Reason says what is known, in the row of a run that is set aside.
+// Reason returns what the row of a quarantined run says of its strikes.
 func (s *Strikes) Reason() string {
 	return fmt.Sprintf("quarantined: its process ended %d times without a word while step %s, attempt %d, had begun. That step may be the cause, or something outside of it", s.N, s.key, s.attempt)
 }

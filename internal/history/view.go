@@ -8,8 +8,8 @@ import (
 	"github.com/holdfast-dev/holdfast/store"
 )
 
-// A View is a run as those find it who do not execute it: its row, and the history of
-// its current generation, read and checked.
+// A View is a run as it looks to code that does not execute it: its row, and the history
+// of its current generation, read and checked.
 type View struct {
 	Row      *store.Run
 	Branches []store.Branch
@@ -20,7 +20,7 @@ type View struct {
 
 // Judge reads Past and Born from Events, and compares them with the row. The error, a
 // *Damage or a *FutureEventError, says why the history cannot be read; row, branches
-// and events are valid all the same.
+// and events are valid nevertheless.
 func (v *View) Judge() (err error) {
 	if v.Past, err = PastOf(v.Row.ID, v.Events); err != nil {
 		return err
@@ -31,7 +31,7 @@ func (v *View) Judge() (err error) {
 	return v.Past.CheckRow(v.Row, v.Branches, &v.Born)
 }
 
-// Event returns the event with this number, nil if it is no part of the history.
+// Event returns the event with this number, nil if it is not part of the history.
 func (v *View) Event(seq int64) *store.Event {
 	i, ok := slices.BinarySearchFunc(v.Events, seq, func(e store.Event, seq int64) int { return int(e.Seq - seq) })
 	if !ok {
@@ -56,7 +56,8 @@ func (v *View) WholeBefore(calls []Undone) (at store.Event) {
 	return at
 }
 
-// UndoneText says of calls that were undone and would count as done what makes them again.
+// UndoneText describes calls that were undone and would count as done, and says what
+// makes them run again.
 func (v *View) UndoneText(still []Undone) string {
 	var names []string
 	child := ""
@@ -79,15 +80,15 @@ func (v *View) UndoneText(still []Undone) string {
 	return fmt.Sprintf("what %s did was undone, and would count as done. To make it again go on from %s, or an earlier one", strings.Join(names, ", "), where)
 }
 
-// PausedToJump reports whether the run is paused because a jump, which has asked for
-// that, did not get further, and nobody else has asked for a pause since the run was
-// last let go. inbox holds the messages of the run, all of them.
+// PausedToJump reports whether the run is paused only for a jump that did not get
+// further, so that nothing else has asked for a pause since the run was last unpaused.
+// inbox holds all the messages of the run.
 func (v *View) PausedToJump(inbox []store.Message) bool {
 	if !v.Row.Paused || v.Past == nil {
 		return false
 	}
-	// What was asked for before the event that has paused the run was answered, up
-	// to the message that an event before it names.
+	// Requests before the event that has paused the run were answered, up to the message
+	// that an earlier event names.
 	answered, upTo, paused := v.Past.Inbox, v.Past.Inbox, false
 	for i := range v.Events {
 		switch ev := &v.Events[i]; ev.Type {
