@@ -51,7 +51,7 @@ func (e *EncodeError) Error() string {
 	}
 	what := "a value of type " + e.Type
 	if e.Type == "json.RawMessage" {
-		what = "the value" // given as it is, to stand for one of another type
+		what = "the value" // passed in encoded form, for a value of another type
 	}
 	return fmt.Sprintf("run %s: %s: %s cannot be kept: %v", e.RunID, where, what, e.Err)
 }
@@ -60,7 +60,7 @@ func (e *EncodeError) Unwrap() error { return e.Err }
 
 type encodeErrorJSON struct{ RunID, Key, Type, Err string }
 
-// MarshalJSON makes the error one that is found again on replay.
+// MarshalJSON encodes the error, so that a replay finds it again.
 func (e *EncodeError) MarshalJSON() ([]byte, error) {
 	return json.Marshal(encodeErrorJSON{e.RunID, e.Key, e.Type, fmt.Sprint(e.Err)})
 }
@@ -73,13 +73,13 @@ func (e *EncodeError) UnmarshalJSON(b []byte) error {
 	return err
 }
 
-// UndecodableError says that a recorded value cannot be read as the type the
-// code asks for. The run stops, resumable, and nothing is changed.
+// UndecodableError says that a recorded value cannot be read as the type that the
+// code asks for. The run stops, stays resumable, and nothing is changed.
 type UndecodableError struct {
 	RunID    string
 	Key      string
 	Recorded string // type name in the checkpoint, with its version above 1
-	Wanted   string // type the code asks for; empty: not known
+	Wanted   string // type that the code asks for; empty: not known
 	Err      error
 }
 
@@ -96,7 +96,7 @@ func (e *UndecodableError) Unwrap() error { return e.Err }
 
 type undecodableErrorJSON struct{ RunID, Key, Recorded, Wanted, Err string }
 
-// MarshalJSON makes the error one that is found again where it was recorded.
+// MarshalJSON encodes the error, so that it is found again where it was recorded.
 func (e *UndecodableError) MarshalJSON() ([]byte, error) {
 	return json.Marshal(undecodableErrorJSON{e.RunID, e.Key, e.Recorded, e.Wanted, fmt.Sprint(e.Err)})
 }

@@ -7,8 +7,7 @@ import (
 	"github.com/holdfast-dev/holdfast/store"
 )
 
-// The codes with which a run may be interrupted or failed, in Info.Code and in
-// metrics.
+// The codes of interrupted, failed and waiting runs, in Info.Code and in metrics.
 const (
 	CodeDefinitionChanged = stuck.CodeDefinitionChanged
 	CodeUndecodable       = stuck.CodeUndecodable
@@ -20,7 +19,7 @@ const (
 	CodeError             = "error"               // the workflow returned an error
 	CodeRepaired          = history.CodeRepaired  // it had failed, and was repaired; Resume continues it
 	CodeImporting         = history.CodeImporting // its import has not finished; import it again
-	CodeImported          = history.CodeImported  // it was not ended where it was exported; Resume continues it here
+	CodeImported          = history.CodeImported  // it had not ended when it was exported; Resume continues it here
 	CodePanic             = "panic"
 	CodeDeadline          = "deadline"           // the run's deadline has passed
 	CodeApproval          = history.CodeApproval // waiting for a person

@@ -120,9 +120,8 @@ func codeOfDecode(err error) string {
 	return CodeUndecodable
 }
 
-// ErrNoHistory is why a run is damaged of which a row is all that is left. There is
-// nothing that it could be resumed or repaired from: a copy of it may be imported, once
-// what is left is deleted.
+// ErrNoHistory: only the row of the run is left. There is nothing from which it could be
+// resumed or repaired. Delete the row, and then import a copy of the run.
 var ErrNoHistory = history.ErrNoHistory
 
 // DamagedError says that a run's history cannot be believed.
@@ -153,7 +152,7 @@ type damagedErrorJSON struct {
 	Err   string
 }
 
-// MarshalJSON makes the error one that is found again where it was recorded.
+// MarshalJSON encodes the error, so that it is found again where it was recorded.
 func (e *DamagedError) MarshalJSON() ([]byte, error) {
 	return json.Marshal(damagedErrorJSON{e.RunID, e.Seq, fmt.Sprint(e.Err)})
 }
@@ -167,8 +166,8 @@ func (e *DamagedError) UnmarshalJSON(b []byte) error {
 }
 
 // UnrecordedError says that the outcome of a durable call could not be recorded,
-// although the store was there. What comes after the call cannot be recorded
-// either, so the run is parked: a resume makes the call again.
+// although the store could be reached. Nothing after the call could be recorded either,
+// so the run is parked: a resume makes the call again.
 type UnrecordedError struct {
 	RunID string
 	Key   string // of the call
@@ -183,7 +182,7 @@ func (e *UnrecordedError) Unwrap() error { return e.Err }
 
 type unrecordedErrorJSON struct{ RunID, Key, Err string }
 
-// MarshalJSON makes the error one that is found again where it was recorded.
+// MarshalJSON encodes the error, so that it is found again where it was recorded.
 func (e *UnrecordedError) MarshalJSON() ([]byte, error) {
 	return json.Marshal(unrecordedErrorJSON{e.RunID, e.Key, fmt.Sprint(e.Err)})
 }

@@ -12,14 +12,14 @@ import (
 	"github.com/holdfast-dev/holdfast/store"
 )
 
-// The errors a caller may branch on with errors.Is. Where there is more to
-// know, a struct type carries it and matches the sentinel.
+// The errors on which a caller may branch with errors.Is. If there is more to know,
+// a struct type carries it and matches the sentinel.
 var (
 	// ErrOutsideRun: a durable call was made with a context that belongs to no run.
 	ErrOutsideRun = errors.New("durable: this call needs the context a workflow function was given")
 	// ErrNested: a durable call was made with the context of a step's body.
 	ErrNested = errors.New("durable: a step's body cannot make durable calls with its own context")
-	// ErrConcurrent: two durable calls were under way in one scope.
+	// ErrConcurrent: two durable calls were in progress in one scope.
 	ErrConcurrent = misuse.ErrConcurrent
 	// ErrNoEngine: the context carries no engine and there is no default one.
 	ErrNoEngine = errors.New("durable: no engine: use durable.SetDefault(eng) or ctx = durable.NewContext(ctx, eng)")
@@ -43,9 +43,9 @@ var (
 	ErrDefinitionChanged = errors.New("durable: definition changed")
 	// ErrNotResumable: the run is in a status from which it cannot be resumed.
 	ErrNotResumable = errors.New("durable: run not resumable")
-	// ErrNotRunning: the run has ended and receives nothing any more.
+	// ErrNotRunning: the run has ended and no longer receives anything.
 	ErrNotRunning = errors.New("durable: run has ended")
-	// ErrTimeout: a wait has run out. It is recorded.
+	// ErrTimeout: a wait has timed out. It is recorded.
 	ErrTimeout = errors.New("durable: wait timed out")
 	// ErrCancelled: the run was cancelled; no further body begins.
 	ErrCancelled = errors.New("durable: run was cancelled")
@@ -54,7 +54,8 @@ var (
 	// ErrOccupied: an exclusive key is held by another run. It is
 	// store.ErrOccupied; *store.OccupiedError names the key and the run.
 	ErrOccupied = store.ErrOccupied
-	// ErrUnknownOutcome: the body of Once had begun and nobody knows what it did.
+	// ErrUnknownOutcome: the body of Once had begun and it is not known what it
+	// did.
 	ErrUnknownOutcome = errors.New("durable: outcome unknown")
 	// ErrUnrecoverable: the run is inconsistent and cannot be repaired without a
 	// person.
@@ -64,12 +65,12 @@ var (
 )
 
 // The causes (context.Cause) with which a step's context ends before its body
-// has returned. None of them is recorded as a failed attempt.
+// has returned. Only ErrAttemptTimeout is recorded as a failed attempt.
 var (
 	// ErrShutdown: the engine is being closed.
 	ErrShutdown = errors.New("durable: the engine is shutting down")
-	// ErrLost: another executor has taken the run; whatever this one still
-	// does is not recorded.
+	// ErrLost: another executor has taken the run; nothing that this one still does
+	// is recorded.
 	ErrLost = commit.ErrLost
 	// ErrUnloaded: the run waits, and its goroutines were ended; it is loaded
 	// again when something happens (Options.UnloadAfter).
@@ -79,12 +80,12 @@ var (
 	ErrAttemptTimeout = fmt.Errorf("durable: attempt timed out: %w", context.DeadlineExceeded)
 )
 
-// storeError says of an error of the store that is none of its declared ones
-// what it means: the store could not be reached.
+// storeError returns an error of the store as users know it: if it is not one of
+// the store's declared errors, the store could not be reached.
 func storeError(err error) error { return commit.StoreError(err) }
 
-// PanicError is a panic of user code, contained: the step or run failed, the
-// process goes on. Value is what was given to panic, as printed by %v; Stack is the
+// PanicError is a contained panic of user code: the step or run failed, and the
+// process goes on. Value is the argument of panic, as printed by %v; Stack is the
 // stack of the goroutine that panicked.
 type PanicError = guard.PanicError
 

@@ -211,7 +211,7 @@ func (w *watchers) somebodyServes(ctx context.Context, row *store.Run) bool {
 	return false
 }
 
-// RunError says how a run ended that has no result.
+// RunError says how a run without a result ended.
 type RunError struct {
 	RunID       string
 	Workflow    string
@@ -234,13 +234,13 @@ func (e *RunError) Is(target error) bool {
 }
 
 // InterruptedError says that a run stopped without an outcome, why, and how to
-// go on.
+// continue it.
 type InterruptedError struct {
 	RunID    string
 	Workflow string
 	Code     string // empty: a graceful stop; see the Code constants
 	Reason   string
-	Err      error // what stopped it, as recorded; nil: nothing but the stop itself
+	Err      error // what stopped it, as recorded; nil: only the stop itself
 }
 
 func (e *InterruptedError) Error() string {
@@ -256,13 +256,12 @@ func (e *InterruptedError) Is(target error) bool { return target == ErrInterrupt
 
 func (e *InterruptedError) Unwrap() error { return e.Err }
 
-// NotResumableError says in which status a run was that cannot be resumed from
-// it.
+// NotResumableError says in which status a run was from which it cannot be resumed.
 type NotResumableError struct {
 	RunID  string
 	Status store.Status
 	Reason string
-	// Paused is set where Unpause lets the run go on.
+	// Paused is set if Unpause lets the run go on.
 	Paused bool
 }
 

@@ -389,11 +389,11 @@ func (o *startOptions) checkFrom(ctx context.Context, id string) error {
 // ConflictError says what a run id is already used for.
 type ConflictError struct {
 	RunID    string
-	Have     string // workflow of the run that exists
+	Have     string // workflow of the existing run
 	Want     string // workflow that was to be started
 	SameFlow bool   // the workflow is the same and the input differs
-	// OtherParent: workflow and input are the same, and it is not a child of the
-	// run that was to start it, but of Parent; empty: of none.
+	// OtherParent: workflow and input are the same, but the existing run is not a child
+	// of the run that was to start it. It is a child of Parent; empty: of none.
 	OtherParent bool
 	Parent      string
 }

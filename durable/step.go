@@ -267,8 +267,8 @@ func notOfStep(err error) error {
 	return err
 }
 
-// StepError is the recorded failure of a step: what Step and Retry return, the
-// same live and on replay.
+// StepError is the recorded failure of a step. Step and Retry return the same one live
+// and on replay.
 type StepError struct {
 	RunID     string
 	Key       string // of the step
