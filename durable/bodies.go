@@ -5,6 +5,8 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
+
+	"github.com/holdfast-dev/holdfast/internal/nudge"
 )
 
 // bodies are the running step bodies of a run.
@@ -26,7 +28,7 @@ func (b *bodies) begin() { b.count.Add(1) }
 // end takes a step out of the count.
 func (b *bodies) end() {
 	if b.count.Add(-1) == 0 && b.run.dead.Load() != nil {
-		nudge(b.resting)
+		nudge.Send(b.resting)
 	}
 }
 

@@ -15,6 +15,7 @@ import (
 	"github.com/holdfast-dev/holdfast/internal/goroutine"
 	"github.com/holdfast-dev/holdfast/internal/guard"
 	"github.com/holdfast-dev/holdfast/internal/history"
+	"github.com/holdfast-dev/holdfast/internal/nudge"
 	"github.com/holdfast-dev/holdfast/internal/payload"
 	"github.com/holdfast-dev/holdfast/store"
 )
@@ -166,7 +167,7 @@ func (f *branch) replay(inner *scope, fn func()) {
 		r := f.run
 		r.waits.endPass(f)
 		close(f.done)
-		nudge(r.goroutines.branchOver)
+		nudge.Send(r.goroutines.branchOver)
 		if r.dead.Load() == nil {
 			r.waits.unload() // all others may have begun to wait
 		}
@@ -255,7 +256,7 @@ func (gs *runGoroutines) leave(f *branch) {
 	r := gs.run
 	r.waits.end(f)
 	close(f.done)
-	nudge(gs.branchOver)
+	nudge.Send(gs.branchOver)
 	if r.dead.Load() == nil {
 		_ = r.waits.sync() // an error is the store's, and the next write gets it too
 		r.waits.unload()   // it may have been the last one that was not waiting

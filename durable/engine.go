@@ -164,14 +164,6 @@ func (e *Engine) storeTime(t time.Time) store.Time {
 	return e.heart.Clock.At(t)
 }
 
-// nudge signals ch without waiting.
-func nudge(ch chan<- struct{}) {
-	select {
-	case ch <- struct{}{}:
-	default:
-	}
-}
-
 // put is m[k] = v for a map that may be nil.
 func put[K comparable, V any](m map[K]V, k K, v V) map[K]V {
 	if m == nil {

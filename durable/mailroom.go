@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/holdfast-dev/holdfast/internal/history"
+	"github.com/holdfast-dev/holdfast/internal/nudge"
 	"github.com/holdfast-dev/holdfast/store"
 )
 
@@ -23,7 +24,7 @@ type mailroom struct {
 // the loop finds out which.
 func (mr *mailroom) arrived(ids []string) {
 	if len(ids) == 0 {
-		nudge(mr.ring)
+		nudge.Send(mr.ring)
 	}
 	var here []string
 	for _, id := range ids {

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/holdfast-dev/holdfast/internal/faults"
+	"github.com/holdfast-dev/holdfast/internal/nudge"
 	"github.com/holdfast-dev/holdfast/internal/stuck"
 	"github.com/holdfast-dev/holdfast/internal/telemetry"
 	"github.com/holdfast-dev/holdfast/store"
@@ -74,7 +75,7 @@ func (dorm *dormitory) rouseLocked(d *dormant) {
 		heap.Remove(&dorm.timed, d.place)
 	}
 	dorm.waking = append(dorm.waking, d)
-	nudge(dorm.roused)
+	nudge.Send(dorm.roused)
 }
 
 // loaders is how many runs are read at a time when many are to be loaded.
@@ -258,7 +259,7 @@ func (dorm *dormitory) postpone(d *dormant, pause time.Duration) {
 	}
 	d.queued, d.again, d.wake = false, false, now.Add(pause)
 	heap.Push(&dorm.timed, d)
-	nudge(dorm.roused)
+	nudge.Send(dorm.roused)
 }
 
 // loadedAnew puts r, which is to be launched, in the place of d. again reports

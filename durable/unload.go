@@ -8,6 +8,7 @@ import (
 	"go.opentelemetry.io/otel/trace"
 
 	"github.com/holdfast-dev/holdfast/internal/commit"
+	"github.com/holdfast-dev/holdfast/internal/nudge"
 	"github.com/holdfast-dev/holdfast/internal/telemetry"
 	"github.com/holdfast-dev/holdfast/store"
 )
@@ -146,7 +147,7 @@ func (dorm *dormitory) makeDormant(r *run) {
 	if d.wake != 0 {
 		heap.Push(&dorm.timed, d)
 		if d.place == 0 {
-			nudge(dorm.roused)
+			nudge.Send(dorm.roused)
 		}
 	}
 	if r.wanting {

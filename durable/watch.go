@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/holdfast-dev/holdfast/internal/history"
+	"github.com/holdfast-dev/holdfast/internal/nudge"
 	"github.com/holdfast-dev/holdfast/store"
 )
 
@@ -133,14 +134,14 @@ func (w *watchers) notify(ids []string) {
 	if len(ids) == 0 {
 		for _, chs := range w.of {
 			for _, ch := range chs {
-				nudge(ch)
+				nudge.Send(ch)
 			}
 		}
 		return
 	}
 	for _, id := range ids {
 		for _, ch := range w.of[id] {
-			nudge(ch)
+			nudge.Send(ch)
 		}
 	}
 }

@@ -9,6 +9,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/holdfast-dev/holdfast/internal/nudge"
 	"github.com/holdfast-dev/holdfast/store"
 )
 
@@ -107,7 +108,7 @@ func (a *Archiver) Finish(grace time.Duration) {
 	a.mu.Lock()
 	a.closing = true
 	a.mu.Unlock()
-	nudge(a.wake)
+	nudge.Send(a.wake)
 	done := make(chan struct{})
 	go func() {
 		a.work.Wait()
@@ -133,14 +134,6 @@ func (a *Archiver) Finish(grace time.Duration) {
 // archivable reports whether a run in this status is archived.
 func archivable(s store.Status) bool { return s == store.Waiting || s.Terminal() }
 
-// nudge signals ch without waiting.
-func nudge(ch chan<- struct{}) {
-	select {
-	case ch <- struct{}{}:
-	default:
-	}
-}
-
 // Want says that a run has reached a state that is to be archived. It never blocks,
 // because its callers hold locks.
 func (a *Archiver) Want(id string, s store.Status) {
@@ -151,7 +144,7 @@ func (a *Archiver) Want(id string, s store.Status) {
 	rest := a.resting[id]
 	switch {
 	case len(a.due)+len(a.later) >= maxDue:
-		nudge(a.look)
+		nudge.Send(a.look)
 	case !s.Terminal() && rest.After(time.Now()):
 		a.later[id] = rest
 	default:
@@ -159,7 +152,7 @@ func (a *Archiver) Want(id string, s store.Status) {
 		a.due[id] = s
 	}
 	a.mu.Unlock()
-	nudge(a.wake)
+	nudge.Send(a.wake)
 }
 
 // next takes a run off the list, or says how long there will be nothing to do; more is

@@ -9,6 +9,7 @@ import (
 
 	"github.com/holdfast-dev/holdfast/internal/commit"
 	"github.com/holdfast-dev/holdfast/internal/history"
+	"github.com/holdfast-dev/holdfast/internal/nudge"
 	"github.com/holdfast-dev/holdfast/internal/telemetry"
 	"github.com/holdfast-dev/holdfast/store"
 )
@@ -36,7 +37,7 @@ func New(o Options) *Claims {
 }
 
 // Wake makes the loop look for runs to claim.
-func (c *Claims) Wake() { nudge(c.wake) }
+func (c *Claims) Wake() { nudge.Send(c.wake) }
 
 // Recovered reports whether Recover was called.
 func (c *Claims) Recovered() bool { return c.recovered.Load() }
@@ -61,7 +62,7 @@ func (c *Claims) Occupy() { c.places.occupy() }
 // Vacate is the counterpart of Occupy.
 func (c *Claims) Vacate() {
 	if c.places.vacate() {
-		nudge(c.wake) // there is room again
+		nudge.Send(c.wake) // there is room again
 	}
 }
 
@@ -193,7 +194,7 @@ func (c *Claims) continueAll(ctx context.Context, t *toContinue, rep *Report) {
 	c.places.giveBack(n)
 	c.later.addMissing(t.roots[n:])
 	rep.Deferred = append(rep.Deferred, t.roots[n:]...)
-	nudge(c.wake) // the loop may have found all places taken or set aside
+	nudge.Send(c.wake) // the loop may have found all places taken or set aside
 }
 
 // continueRuns claims runs and continues them, even if there is no room.
@@ -318,5 +319,5 @@ func (c *Claims) Expect(workflow, version string, ids []string) {
 	if !c.recovered.Load() {
 		c.bulk.add(ids)
 	}
-	nudge(c.wake)
+	nudge.Send(c.wake)
 }

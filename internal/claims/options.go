@@ -160,14 +160,6 @@ func (o *Options) hasLiveOwner(ctx context.Context, row *store.Run) (bool, error
 	return slices.ContainsFunc(executors, func(x store.Executor) bool { return x.Live && x.ID == row.Owner }), nil
 }
 
-// nudge signals ch without waiting.
-func nudge(ch chan<- struct{}) {
-	select {
-	case ch <- struct{}{}:
-	default:
-	}
-}
-
 // put is m[k] = v for a map that may be nil.
 func put[K comparable, V any](m map[K]V, k K, v V) map[K]V {
 	if m == nil {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"time"
 
+	"github.com/holdfast-dev/holdfast/internal/nudge"
 	"github.com/holdfast-dev/holdfast/store"
 )
 
@@ -58,7 +59,7 @@ func (rc *Recovery) Tend(p *store.Pulse) {
 	}
 	if c.Recovered() && !rc.o.Runs.Closing() {
 		if len(p.Gone) > 0 {
-			nudge(rc.orphans)
+			nudge.Send(rc.orphans)
 		}
 		if p.Due {
 			c.Wake()

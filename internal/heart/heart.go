@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/holdfast-dev/holdfast/internal/host"
+	"github.com/holdfast-dev/holdfast/internal/nudge"
 	"github.com/holdfast-dev/holdfast/internal/storeclock"
 	"github.com/holdfast-dev/holdfast/store"
 )
@@ -60,15 +61,7 @@ func (h *Heart) Age() time.Duration { return time.Since(h.openedAt) - time.Durat
 func (h *Heart) Uptime() time.Duration { return time.Since(h.openedAt) }
 
 // BeatSoon makes the loop send a beat at once.
-func (h *Heart) BeatSoon() { nudge(h.now) }
-
-// nudge signals ch without waiting.
-func nudge(ch chan<- struct{}) {
-	select {
-	case ch <- struct{}{}:
-	default:
-	}
-}
+func (h *Heart) BeatSoon() { nudge.Send(h.now) }
 
 // A pulse is the answer to a beat.
 type pulse struct {
@@ -197,7 +190,7 @@ func (ps *pulses) add(p pulse) {
 	}
 	ps.last = &p
 	ps.mu.Unlock()
-	nudge(ps.ready)
+	nudge.Send(ps.ready)
 }
 
 // next returns the pulse that waits, nil if there is none.
@@ -253,7 +246,7 @@ func (h *Heart) closeGap(ctx context.Context, p *pulse) {
 		case <-t.C:
 		case <-ctx.Done():
 		}
-		nudge(h.now)
+		nudge.Send(h.now)
 		return
 	}
 	h.Lease.renew(p.sent)
@@ -271,7 +264,7 @@ func (h *Heart) AwaitLease(gone, stopped <-chan struct{}) bool {
 		if h.Lease.Holds(time.Now()) {
 			return true
 		}
-		nudge(h.now)
+		nudge.Send(h.now)
 		select {
 		case <-next:
 		case <-gone:

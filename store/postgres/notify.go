@@ -10,6 +10,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/holdfast-dev/holdfast/internal/nudge"
 	"github.com/holdfast-dev/holdfast/store"
 )
 
@@ -84,13 +85,6 @@ func newNotices(s *Store) *notices {
 	}
 }
 
-func poke(wake chan struct{}) {
-	select {
-	case wake <- struct{}{}:
-	default:
-	}
-}
-
 // tell reports that these runs changed; an empty list reports nothing.
 func (n *notices) tell(ids []string) {
 	if len(ids) > 0 {
@@ -113,7 +107,7 @@ func (n *notices) spread(ids []string) {
 		n.started = true
 		n.sender.Go(n.send)
 	}
-	poke(n.wake)
+	nudge.Send(n.wake)
 }
 
 // deliver hands a notice to the Notify calls of this handle; no ids mean all.
@@ -126,7 +120,7 @@ func (n *notices) deliver(ids []string) {
 func (n *notices) deliverLocked(ids []string) {
 	for h := range n.hearers {
 		h.add(ids)
-		poke(h.wake)
+		nudge.Send(h.wake)
 	}
 }
 
@@ -318,7 +312,7 @@ func (s *Store) Notify(ctx context.Context, fn func(store.Notice)) error {
 	}
 	n.mu.Lock()
 	h.add(nil) // earlier changes were missed
-	poke(h.wake)
+	nudge.Send(h.wake)
 	n.mu.Unlock()
 	for {
 		select {

@@ -12,6 +12,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/holdfast-dev/holdfast/internal/nudge"
 	"github.com/holdfast-dev/holdfast/store"
 )
 
@@ -92,10 +93,7 @@ func (n *listener) add(ids []string) {
 	if len(ids) == 0 || len(n.ids) > maxNotice {
 		n.all, n.ids = true, nil
 	}
-	select {
-	case n.wake <- struct{}{}:
-	default:
-	}
+	nudge.Send(n.wake)
 }
 
 // append writes a notice for other processes. A failure only delays them until
