@@ -13,6 +13,7 @@ import (
 	"github.com/holdfast-dev/holdfast/internal/goroutine"
 	"github.com/holdfast-dev/holdfast/internal/guard"
 	"github.com/holdfast-dev/holdfast/internal/history"
+	"github.com/holdfast-dev/holdfast/internal/mail"
 	"github.com/holdfast-dev/holdfast/internal/misuse"
 	"github.com/holdfast-dev/holdfast/internal/payload"
 	"github.com/holdfast-dev/holdfast/internal/telemetry"
@@ -179,18 +180,18 @@ func (a *awaiting) wait(ctx context.Context, s *scope) error {
 	if c.opened() {
 		began = c.rec.OpenedAt
 	}
-	mail := &mailWait{key: c.key, kind: a.kind, name: a.name, answer: history.WaitKey(c.key, r.row.Branch), plain: a.prompt == ""}
+	wait := &mail.Wait{Key: c.key, Kind: a.kind, Name: a.name, Answer: history.WaitKey(c.key, r.row.Branch), Plain: a.prompt == ""}
 	if c.opened() {
-		mail.asked = r.past.Waits[c.key].Seq
+		wait.Asked = r.past.Waits[c.key].Seq
 	}
-	if rival := r.inbox.ask(mail); rival != "" {
+	if rival := r.inbox.Ask(wait); rival != "" {
 		_, err := a.refuse(&c, began, 0, &misuse.SameWaitError{RunID: r.id, Name: a.name, Key: c.key, Other: rival})
 		return err
 	}
 	consumed := false
-	defer func() { r.inbox.leave(mail, consumed) }()
+	defer func() { r.inbox.Leave(wait, consumed) }()
 
-	m, err := a.open(&c, mail)
+	m, err := a.open(&c, wait)
 	if err != nil {
 		return err
 	}
@@ -252,7 +253,7 @@ func (a *awaiting) refuse(c *call, began store.Time, message int64, why error) (
 func WaitKey(key string, branch int32) string { return history.WaitKey(key, branch) }
 
 // open asks for a message and waits for it. It returns nil if the wait times out.
-func (a *awaiting) open(c *call, mail *mailWait) (*store.Message, error) {
+func (a *awaiting) open(c *call, wait *mail.Wait) (*store.Message, error) {
 	s, r := c.scope, c.scope.run
 	var until store.Time
 	switch {
@@ -262,8 +263,8 @@ func (a *awaiting) open(c *call, mail *mailWait) (*store.Message, error) {
 		until = max(r.eng.now().Add(a.timeout), 1)
 	}
 	select {
-	case <-mail.ready: // the message came before the wait: one write is enough
-		return mail.got, nil
+	case <-wait.Ready(): // the message came before the wait: one write is enough
+		return wait.Got(), nil
 	default:
 	}
 	p := &parking{until: until, open: true, own: goroutine.Ours(), unsaid: !c.opened()}
@@ -283,7 +284,7 @@ func (a *awaiting) open(c *call, mail *mailWait) (*store.Message, error) {
 		w := p.said()
 		w.Then = func(err error) {
 			if err == nil {
-				r.inbox.placed(mail, w.Events[len(w.Events)-1].Seq)
+				r.inbox.Placed(wait, w.Events[len(w.Events)-1].Seq)
 			}
 		}
 		d := &history.WaitBegun{Kind: a.kindSaid(), Name: c.name, Prompt: a.prompt, Until: until, Beside: r.waits.othersGoOn(), Sample: sample}
@@ -293,14 +294,14 @@ func (a *awaiting) open(c *call, mail *mailWait) (*store.Message, error) {
 		return nil, err
 	}
 	r.eng.archiver.Waits(r.ctx, r.id)
-	late, err := s.waitFor(p, mail.ready)
+	late, err := s.waitFor(p, wait.Ready())
 	switch {
 	case err != nil:
 		return nil, err
-	case late && !r.inbox.withdraw(mail):
+	case late && !r.inbox.Withdraw(wait):
 		return nil, nil
 	}
-	return mail.got, nil
+	return wait.Got(), nil
 }
 
 // answered returns the recorded outcome of a wait that has ended.

@@ -13,6 +13,7 @@ import (
 	"github.com/holdfast-dev/holdfast/internal/commit"
 	"github.com/holdfast-dev/holdfast/internal/goroutine"
 	"github.com/holdfast-dev/holdfast/internal/history"
+	"github.com/holdfast-dev/holdfast/internal/mail"
 	"github.com/holdfast-dev/holdfast/internal/payload"
 	"github.com/holdfast-dev/holdfast/internal/telemetry"
 	"github.com/holdfast-dev/holdfast/store"
@@ -100,13 +101,13 @@ func (ch *child) hear(s *scope) (recorded store.Event, err error) {
 	if err := r.rehearsal.frontier(); err != nil {
 		return recorded, err
 	}
-	mail := &mailWait{key: ch.call.key, kind: store.KindChild, child: ch.id}
-	r.inbox.ask(mail)
+	wait := &mail.Wait{Key: ch.call.key, Kind: store.KindChild, Child: ch.id}
+	r.inbox.Ask(wait)
 	consumed := false
-	defer func() { r.inbox.leave(mail, consumed) }()
+	defer func() { r.inbox.Leave(wait, consumed) }()
 	var found *childEnd
 	if ch.call.rec != nil || ch.found {
-		if found, err = ch.look(s, mail); err != nil {
+		if found, err = ch.look(s, wait); err != nil {
 			return recorded, err
 		}
 	}
@@ -115,30 +116,30 @@ func (ch *child) hear(s *scope) (recorded store.Event, err error) {
 		if ch.foreign || ch.elsewhere {
 			p.until = r.eng.now().Add(foreignLook)
 		}
-		late, err := s.waitForMail(p, mail)
+		late, err := s.waitForMail(p, wait)
 		switch {
 		case err != nil:
 			return recorded, err
 		case late:
-			if found, err = ch.look(s, mail); err != nil {
+			if found, err = ch.look(s, wait); err != nil {
 				return recorded, err
 			}
 			continue
 		}
-		earlier, err := ch.toldEarlier(s, mail.got)
+		earlier, err := ch.toldEarlier(s, wait.Got())
 		if err != nil {
 			return recorded, err
 		}
 		if earlier {
-			r.inbox.passOver(mail)
+			r.inbox.PassOver(wait)
 			// An earlier version of this package gave the messages of both the same
 			// id, so the store has dropped this child's as a duplicate.
-			if found, err = ch.look(s, mail); err != nil {
+			if found, err = ch.look(s, wait); err != nil {
 				return recorded, err
 			}
 			continue
 		}
-		if found, err = ch.open(mail.got); err != nil {
+		if found, err = ch.open(wait.Got()); err != nil {
 			return recorded, err
 		}
 	}
@@ -197,10 +198,10 @@ const foreignLook = time.Minute
 // look looks at a child that the history knows, because its message may be lost: it
 // went to a parent that was deleted and then restored, or of which this run is a copy.
 // It returns nil if the child has not ended, or if its message is here.
-func (ch *child) look(s *scope, mail *mailWait) (*childEnd, error) {
+func (ch *child) look(s *scope, wait *mail.Wait) (*childEnd, error) {
 	r := s.run
 	select {
-	case <-mail.ready:
+	case <-wait.Ready():
 		return nil, nil
 	default:
 	}
@@ -228,7 +229,7 @@ func (ch *child) look(s *scope, mail *mailWait) (*childEnd, error) {
 	// The message was committed with the end: if there is one, it can be read now.
 	r.inbox.fetch()
 	select {
-	case <-mail.ready:
+	case <-wait.Ready():
 		return nil, nil
 	default:
 		return end, nil

@@ -170,7 +170,7 @@ func (rn *renewing) renew(n *renewal) outcome {
 	number, generation := r.decided.lastBranch+1, r.row.Generation+1
 	var seed [8]byte
 	_, _ = rand.Read(seed[:]) // never fails, according to its documentation
-	seen, pending := r.inbox.carry()
+	seen, pending := r.inbox.Carry()
 	b := &commit.Branching{
 		At:     1,
 		Branch: store.Branch{N: number, Parent: number, Generation: generation, Reason: "continued", CreatedAt: r.eng.now()},

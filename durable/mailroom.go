@@ -3,22 +3,62 @@ package durable
 import (
 	"context"
 	"errors"
+	"fmt"
 	"time"
 
+	"github.com/holdfast-dev/holdfast/internal/commit"
 	"github.com/holdfast-dev/holdfast/internal/history"
+	"github.com/holdfast-dev/holdfast/internal/mail"
 	"github.com/holdfast-dev/holdfast/internal/nudge"
 	"github.com/holdfast-dev/holdfast/store"
 )
 
-// A mailroom makes the runs of this engine notice the messages that the store has for
-// them. It hears of a message through a notice of the store (arrived), through a
-// heartbeat (counted), or because this engine has sent it (sent). A run that is being
-// executed then fetches its messages and delivers them to its waits: offer, of inbox.go,
-// wakes the wait. An unloaded run is loaded (reload.go).
+// A mailroom brings messages to the runs of this engine, and so wakes them. A signal takes
+// this way:
+//
+//	Signal       (signal.go) checks and encodes it
+//	send         records it in the store
+//	sent         or arrived, after a notice of the store, or counted, after a heartbeat:
+//	             the run that it is for may have mail; one that is unloaded is loaded (reload.go)
+//	inbox.fetch  reads what the run has not seen
+//	deliver      cancels and pauses act at once, the rest goes into the run's mail.Box,
+//	             whose offer wakes the wait that wants it: await.go goes on
 type mailroom struct {
 	eng  *Engine
 	ring chan struct{} // some run may have mail
 }
+
+// send delivers a message and wakes its receiver if it is here.
+func (mr *mailroom) send(ctx context.Context, m store.Message) (err error) {
+	if err := store.CheckRunID(m.To); err != nil {
+		return err
+	}
+	if m.ID == "" {
+		// Known before it is sent, so that it can be sent again safely.
+		m.ID = newExecutorID()
+	}
+	end := mr.eng.tracing.StartSend(ctx, &m)
+	defer func() { end(err) }()
+	mr.seal(&m)
+	err = mr.eng.commitOne(ctx, store.Change{Send: []store.Message{m}})
+	var status *store.StatusError
+	switch {
+	case err == nil:
+		mr.sent(m.To)
+		return nil
+	case errors.As(err, &status):
+		return &NotRunningError{RunID: m.To, Status: status.Status}
+	}
+	err = storeError(err)
+	if errors.Is(err, store.ErrUnknown) && (m.Kind == store.KindSignal || m.Kind == store.KindRequest) {
+		return &UndecidedError{RunID: m.To, Name: m.Name, ID: m.ID, Request: m.Kind == store.KindRequest, Err: err}
+	}
+	return fmt.Errorf("durable: sending %s %q to run %s: %w", m.Kind, m.Name, m.To, err)
+}
+
+// seal seals the payload of a message that is about to be sent, and then the
+// message.
+func (mr *mailroom) seal(m *store.Message) { commit.SealMessage(mr.eng.sealer, m) }
 
 // arrived notes that these runs may have mail; with no ids, that some run may have, and
 // the loop finds out which.
@@ -128,6 +168,13 @@ func (mr *mailroom) listen(ctx context.Context, n store.Notifier) {
 	}
 }
 
+// inbox is what a run has received and not consumed, and how it reads more.
+type inbox struct {
+	mail.Box
+	run     *run
+	reading chan struct{} // holds a value while the store is read: by one at a time
+}
+
 // fetch reads what has come since the store was last asked.
 func (b *inbox) fetch() {
 	r := b.run
@@ -136,7 +183,7 @@ func (b *inbox) fetch() {
 		switch { // it may have been unloaded in the middle of this
 		case !r.unloaded():
 		case read:
-			r.eng.dormitory.rouseFor(r.id, b.seen())
+			r.eng.dormitory.rouseFor(r.id, b.Seen())
 		default:
 			r.eng.mailroom.lookLater(r.id)
 		}
@@ -153,7 +200,7 @@ func (b *inbox) fetch() {
 		if ctx.Err() != nil {
 			ctx = r.eng.life.runs // it was stopped, but there may be more to read than the stop
 		}
-		h, err := r.eng.store.Load(ctx, r.id, store.Cursor{NoEvents: true, AfterMessage: b.seen()})
+		h, err := r.eng.store.Load(ctx, r.id, store.Cursor{NoEvents: true, AfterMessage: b.Seen()})
 		if err == nil {
 			if err := checkMail(r.id, r.past, h.Inbox); err != nil {
 				_ = r.die(&death{kind: deathParked, code: CodeDamaged, err: err})
@@ -178,8 +225,8 @@ func (b *inbox) fetch() {
 // stay in the inbox until a wait takes them.
 func (b *inbox) deliver(list []store.Message) {
 	r := b.run
-	defer b.settle()
-	b.receive(list, r.past.Consumed)
+	defer b.Settle()
+	b.Receive(list, r.past.Consumed)
 	for i := range list {
 		if m := &list[i]; m.Kind == store.KindCancel && !r.past.Consumed(m) {
 			d, _ := history.DataOfMessage(m) // an unreadable reason is no reason

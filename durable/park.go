@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/holdfast-dev/holdfast/internal/commit"
+	"github.com/holdfast-dev/holdfast/internal/mail"
 	"github.com/holdfast-dev/holdfast/internal/storeclock"
 	"github.com/holdfast-dev/holdfast/store"
 )
@@ -128,7 +129,7 @@ type rowState struct {
 
 // wanted returns what the row should say now. The mutex is held.
 func (wt *runWaits) wanted() rowState {
-	seen, handed := wt.run.inbox.noticed()
+	seen, handed := wt.run.inbox.Noticed()
 	if wt.parkedOnRecord() < wt.branches || handed > 0 {
 		// A goroutine goes on, or is about to: a message was handed to its wait.
 		return rowState{status: store.Running, seen: wt.rowSays.seen}
@@ -260,11 +261,11 @@ func (s *scope) waitFor(p *parking, ready <-chan struct{}) (late bool, err error
 	}
 }
 
-// waitForMail parks the calling goroutine until mail has what it waits for; late
+// waitForMail parks the calling goroutine until wait has its message; late
 // reports that the time of p has come first.
-func (s *scope) waitForMail(p *parking, mail *mailWait) (late bool, err error) {
+func (s *scope) waitForMail(p *parking, wait *mail.Wait) (late bool, err error) {
 	select {
-	case <-mail.ready:
+	case <-wait.Ready():
 		return false, nil
 	default:
 	}
@@ -274,7 +275,7 @@ func (s *scope) waitForMail(p *parking, mail *mailWait) (late bool, err error) {
 	if err := r.waits.sync(); err != nil {
 		return false, err
 	}
-	return s.waitFor(p, mail.ready)
+	return s.waitFor(p, wait.Ready())
 }
 
 // left returns how long p must still wait at least.

@@ -90,7 +90,7 @@ func (d operators) Rehearse(ctx context.Context, row *store.Run, events []store.
 	} else if row.CancelAsked {
 		r.stop.cancel("") // the run meets it before anything that is not recorded
 	}
-	r.inbox.expect(p.Waits, row.Branch)
+	r.inbox.Expect(p.Waits, row.Branch)
 	if !e.roster.countRunner() {
 		return found, ErrClosed
 	}

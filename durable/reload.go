@@ -55,7 +55,7 @@ func (dorm *dormitory) rouseFor(id string, inbox int64) (behind *run) {
 	switch r := dorm.eng.roster.runs[id]; {
 	case r == nil:
 	case !r.unloaded():
-		if r.inbox.seen() < inbox {
+		if r.inbox.Seen() < inbox {
 			return r
 		}
 	case r.waits.unloadSeen < inbox:

@@ -116,7 +116,7 @@ func (r *run) endPaused(d *death) outcome {
 		patch = stoppedByPause(d.reason)
 	}
 	err := r.write(&commit.Write{
-		Events: []store.Event{{Type: store.WorkflowPaused, Data: history.Encode(&history.Stop{Reason: d.reason, Message: r.inbox.seen(), Executor: r.eng.id})}},
+		Events: []store.Event{{Type: store.WorkflowPaused, Data: history.Encode(&history.Stop{Reason: d.reason, Message: r.inbox.Seen(), Executor: r.eng.id})}},
 		Row:    patch,
 		Yield:  true, Alone: true,
 	})
@@ -189,7 +189,7 @@ func (r *run) endCancelled() outcome {
 	if reason == "" {
 		reason = "cancelled"
 	}
-	ended, seen := r.eng.now(), r.inbox.seen()
+	ended, seen := r.eng.now(), r.inbox.Seen()
 	err := r.write(&commit.Write{
 		Events:  []store.Event{{Type: store.WorkflowCancelled, Data: history.Encode(&history.End{Reason: reason})}},
 		Row:     &store.RowPatch{Status: &cancelled, CancelAsked: &no, Code: &none, Reason: &reason, EndedAt: &ended, WakeAt: new(store.Time), Seen: &seen},

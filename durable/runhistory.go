@@ -74,8 +74,8 @@ func (r *run) readHistory() error {
 		}
 		r.stop.cancel(d.Reason)
 	}
-	r.inbox.expect(r.past.Waits, r.row.Branch)
-	r.inbox.skip(past.Floor())
+	r.inbox.Expect(r.past.Waits, r.row.Branch)
+	r.inbox.Skip(past.Floor())
 	r.inbox.deliver(h.Inbox)
 	return nil
 }
@@ -89,7 +89,7 @@ func (r *run) unpauseClaimed() error {
 	}
 	no := false
 	return r.write(&commit.Write{
-		Events: []store.Event{{Type: store.WorkflowUnpaused, Data: history.Encode(&history.Stop{Reason: "cancelled", Message: r.inbox.seen(), Executor: r.eng.id})}},
+		Events: []store.Event{{Type: store.WorkflowUnpaused, Data: history.Encode(&history.Stop{Reason: "cancelled", Message: r.inbox.Seen(), Executor: r.eng.id})}},
 		Row:    &store.RowPatch{Paused: &no},
 	})
 }

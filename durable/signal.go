@@ -3,14 +3,12 @@ package durable
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
-	"slices"
 	"strings"
 	"unicode/utf8"
 
-	"github.com/holdfast-dev/holdfast/internal/commit"
 	"github.com/holdfast-dev/holdfast/internal/history"
+	"github.com/holdfast-dev/holdfast/internal/mail"
 	"github.com/holdfast-dev/holdfast/internal/payload"
 	"github.com/holdfast-dev/holdfast/store"
 )
@@ -105,47 +103,11 @@ func (mr *mailroom) fits(ctx context.Context, m *store.Message, raw json.RawMess
 	if err != nil {
 		return nil
 	}
-	key, sample := takerOf(m, open, h, p)
+	key, sample := mail.Taker(m, open, h, p)
 	if wants := payload.KindOfJSON(sample); len(sample) > 0 && is != wants {
 		return fmt.Errorf("durable: run %s: %s waits for %s like %s, and the signal is %s: %w", m.To, key, wants, sample, is, ErrInvalid)
 	}
 	return nil
-}
-
-// takerOf returns the key and the sample of the wait, one of the open ones, that is
-// going to take m once it is sent: the first that wants it and that no message
-// before m is for. The sample is nil if there is none, or m is there already.
-func takerOf(m *store.Message, open []store.Event, h *store.History, p *history.Past) (key string, sample json.RawMessage) {
-	var waits []*mailWait
-	samples := map[string]json.RawMessage{}
-	for i := range open {
-		d, err := history.Of[history.WaitBegun](&open[i])
-		if err != nil {
-			return "", nil
-		}
-		key := open[i].Key
-		waits = append(waits, &mailWait{key: key, kind: history.MessageKind(d.Kind), name: d.Name, answer: history.WaitKey(key, h.Run.Branch)})
-		samples[key] = d.Sample
-	}
-	taker := func(m *store.Message) int {
-		return slices.IndexFunc(waits, func(w *mailWait) bool { return w.wants(m) })
-	}
-	for i := range h.Inbox {
-		before := &h.Inbox[i]
-		if m.ID != "" && before.ID == m.ID && before.Kind == m.Kind {
-			return "", nil
-		}
-		if p.Consumed(before) {
-			continue
-		}
-		if n := taker(before); n >= 0 {
-			waits = slices.Delete(waits, n, n+1)
-		}
-	}
-	if n := taker(m); n >= 0 {
-		return waits[n].key, samples[waits[n].key]
-	}
-	return "", nil
 }
 
 // NotRunningError says that a run has ended: it can receive nothing any more,
@@ -167,38 +129,6 @@ func (e *NotRunningError) Error() string {
 
 // Is matches ErrNotRunning.
 func (e *NotRunningError) Is(target error) bool { return target == ErrNotRunning }
-
-// send delivers a message and wakes its receiver if it is here.
-func (mr *mailroom) send(ctx context.Context, m store.Message) (err error) {
-	if err := store.CheckRunID(m.To); err != nil {
-		return err
-	}
-	if m.ID == "" {
-		// Known before it is sent, so that it can be sent again safely.
-		m.ID = newExecutorID()
-	}
-	end := mr.eng.tracing.StartSend(ctx, &m)
-	defer func() { end(err) }()
-	mr.seal(&m)
-	err = mr.eng.commitOne(ctx, store.Change{Send: []store.Message{m}})
-	var status *store.StatusError
-	switch {
-	case err == nil:
-		mr.sent(m.To)
-		return nil
-	case errors.As(err, &status):
-		return &NotRunningError{RunID: m.To, Status: status.Status}
-	}
-	err = storeError(err)
-	if errors.Is(err, store.ErrUnknown) && (m.Kind == store.KindSignal || m.Kind == store.KindRequest) {
-		return &UndecidedError{RunID: m.To, Name: m.Name, ID: m.ID, Request: m.Kind == store.KindRequest, Err: err}
-	}
-	return fmt.Errorf("durable: sending %s %q to run %s: %w", m.Kind, m.Name, m.To, err)
-}
-
-// seal seals the payload of a message that is about to be sent, and then the
-// message.
-func (mr *mailroom) seal(m *store.Message) { commit.SealMessage(mr.eng.sealer, m) }
 
 // UndecidedError says that it is not known whether a signal, or a request, was
 // recorded: its context, or the engine, ended before the store could say. Sent again

@@ -79,7 +79,7 @@ func (wt *runWaits) unload() {
 	r.cancel(ErrUnloaded) // goroutines of the user's that look at their context end first
 	close(r.gone)
 	// Another message may have come in between.
-	r.eng.dormitory.rouseFor(r.id, r.inbox.seen())
+	r.eng.dormitory.rouseFor(r.id, r.inbox.Seen())
 }
 
 // A dormitory has the unloaded runs of this executor, and loads them when their time

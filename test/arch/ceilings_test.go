@@ -14,7 +14,7 @@ import (
 // prints the figures of today. Lines, and references upward where there are many, are rounded up, so that a repair has room.
 var (
 	packageCeilings = map[string]struct{ files, lines, upward, longestFile, longestFunc int }{
-		"durable":          {78, 14900, 115, 510, 80},
+		"durable":          {77, 14450, 115, 510, 80},
 		"operate":          {26, 5150, 3, 545, 70},
 		"internal/claims":  {16, 2300, 1, 330, 47},
 		"internal/commit":  {13, 1450, 5, 310, 47},

@@ -125,6 +125,7 @@ var rules = []rule{
 	{path: "internal/matching", ours: []string{"store", "internal/history"}},
 	{path: "internal/misuse"},
 	{path: "internal/nudge"},
+	{path: "internal/mail", ours: []string{"store", "internal/history"}},
 	{path: "internal/outline", ours: []string{"store", "internal/history"}},
 	{path: "internal/redact", ours: []string{"internal/guard"}},
 	{path: "internal/stuck", ours: []string{"store", "internal/history"}},

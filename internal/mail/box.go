@@ -1,4 +1,6 @@
-package durable
+// Package mail gives the messages that a run has received to the waits that want them: a signal
+// wakes the wait that asks for its name, a child's outcome the one for that child.
+package mail
 
 import (
 	"cmp"
@@ -9,12 +11,10 @@ import (
 	"github.com/holdfast-dev/holdfast/store"
 )
 
-// inbox is what a run has received and not consumed. The messages stay in the
-// store as long as the run; this is their place while it is executed.
-type inbox struct {
-	run     *run
-	reading chan struct{} // holds a value while the store is read: by one at a time
-
+// A Box has what a run has received and not consumed. The messages stay in the store as long as
+// the run; the box is their place while the run is executed. The zero value is ready for use,
+// by several goroutines.
+type Box struct {
 	mu   sync.Mutex
 	last int64 // number of the last message read
 	// acted is the number of the last message that nothing is left to be done
@@ -24,35 +24,42 @@ type inbox struct {
 	// messages that nobody has taken, by what waits ask for and then in order: one
 	// is found and taken without a look at the others.
 	messages map[address][]store.Message
-	waiters  []*mailWait // in the order in which they were asked for
+	waiters  []*Wait // in the order in which they were asked for
 	// absent are the waits that the history knows as open and that have not come
 	// back since the run was loaded. What is theirs is kept for them.
-	absent []*mailWait
+	absent []*Wait
 	handed int // messages that were given to a wait which has not left yet
 }
 
-// mailWait is a wait for a message.
-type mailWait struct {
-	key    string // of the call that waits
-	kind   store.Kind
-	name   string
-	answer string        // the name of messages that are for this wait alone
-	child  string        // run id: its outcome is all that is wanted
+// A Wait is a wait for a message.
+type Wait struct {
+	Key    string // of the call that waits
+	Kind   store.Kind
+	Name   string
+	Answer string        // the name of messages that are for this wait alone
+	Child  string        // run id: its outcome is all that is wanted
 	passed int64         // of a child: messages up to this number are of earlier runs with its id
-	plain  bool          // whatever comes under its name is for it: there may be one such wait at a time
-	asked  int64         // number of the event that asked for it; 0: not recorded yet, which comes after all that are
+	Plain  bool          // whatever comes under its name is for it: there may be one such wait at a time
+	Asked  int64         // number of the event that asked for it; 0: not recorded yet, which comes after all that are
 	ready  chan struct{} // closed when got is set
 	got    *store.Message
 }
 
 // wants reports whether m may be given to w.
-func (w *mailWait) wants(m *store.Message) bool {
-	if w.child != "" {
+func (w *Wait) wants(m *store.Message) bool {
+	if w.Child != "" {
 		id, _ := history.ChildOf(m)
-		return m.Kind == w.kind && id == w.child
+		return m.Kind == w.Kind && id == w.Child
 	}
-	return history.Wait{Kind: w.kind, Name: w.name}.Wants(m, w.answer)
+	return history.Wait{Kind: w.Kind, Name: w.Name}.Wants(m, w.Answer)
 }
+
+// Ready returns a channel that is closed when the wait has its message. After PassOver it is
+// another one.
+func (w *Wait) Ready() <-chan struct{} { return w.ready }
+
+// Got returns the message that the wait was given; nil: none.
+func (w *Wait) Got() *store.Message { return w.got }
 
 // address is what a wait asks for.
 type address struct {
@@ -69,22 +76,22 @@ func addressOf(m *store.Message) address {
 }
 
 // addresses returns where messages for w are; the two may be the same.
-func (w *mailWait) addresses() (plain, own address) {
-	if w.child != "" {
-		plain = address{w.kind, w.child}
+func (w *Wait) addresses() (plain, own address) {
+	if w.Child != "" {
+		plain = address{w.Kind, w.Child}
 		return plain, plain
 	}
-	return address{w.kind, w.name}, address{w.kind, w.answer}
+	return address{w.Kind, w.Name}, address{w.Kind, w.Answer}
 }
 
 // before reports whether w was asked for before o.
-func (w *mailWait) before(o *mailWait) bool {
-	return w.asked != 0 && (o.asked == 0 || w.asked < o.asked)
+func (w *Wait) before(o *Wait) bool {
+	return w.Asked != 0 && (o.Asked == 0 || w.Asked < o.Asked)
 }
 
-// receive takes over messages that were read from the store, skipping those
+// Receive takes over messages that were read from the store, skipping those
 // that are known or were consumed.
-func (b *inbox) receive(list []store.Message, consumed func(*store.Message) bool) {
+func (b *Box) Receive(list []store.Message, consumed func(*store.Message) bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	for i := range list {
@@ -102,7 +109,7 @@ func (b *inbox) receive(list []store.Message, consumed func(*store.Message) bool
 }
 
 // offerAll lets all who wait look through the messages. The mutex is held.
-func (b *inbox) offerAll() {
+func (b *Box) offerAll() {
 	for _, w := range slices.Clone(b.waiters) {
 		b.offer(w)
 	}
@@ -110,8 +117,8 @@ func (b *inbox) offerAll() {
 
 // offer gives w the oldest message it wants, but for those that are kept for an
 // absent wait which was asked for before it. The mutex is held.
-func (b *inbox) offer(w *mailWait) {
-	var kept []*mailWait // each takes one
+func (b *Box) offer(w *Wait) {
+	var kept []*Wait // each takes one
 	plain, own := w.addresses()
 	list, other := b.messages[plain], b.messages[own]
 	if own == plain {
@@ -145,7 +152,7 @@ func (b *inbox) offer(w *mailWait) {
 }
 
 // put files a message after those that came before it. The mutex is held.
-func (b *inbox) put(m store.Message) {
+func (b *Box) put(m store.Message) {
 	if b.messages == nil {
 		b.messages = map[address][]store.Message{}
 	}
@@ -159,7 +166,7 @@ func (b *inbox) put(m store.Message) {
 }
 
 // cut takes out one message. The mutex is held.
-func (b *inbox) cut(at address, n int) {
+func (b *Box) cut(at address, n int) {
 	list := b.messages[at]
 	switch {
 	case len(list) == 1:
@@ -174,7 +181,7 @@ func (b *inbox) cut(at address, n int) {
 
 // absentee returns the absent wait that m is kept for, nil if there is none
 // before w. The mutex is held.
-func (b *inbox) absentee(m *store.Message, w *mailWait, served []*mailWait) *mailWait {
+func (b *Box) absentee(m *store.Message, w *Wait, served []*Wait) *Wait {
 	for _, a := range b.absent {
 		if a.before(w) && a.wants(m) && !slices.Contains(served, a) {
 			return a
@@ -183,21 +190,21 @@ func (b *inbox) absentee(m *store.Message, w *mailWait, served []*mailWait) *mai
 	return nil
 }
 
-// ask registers a wait; what is in the inbox already is given at once. A plain
+// Ask registers a wait; what is in the inbox already is given at once. A plain
 // wait that would compete with another one is not registered: the key of that
 // one is returned. One that is in the history is never turned away.
-func (b *inbox) ask(w *mailWait) (rival string) {
+func (b *Box) Ask(w *Wait) (rival string) {
 	w.ready = make(chan struct{})
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if len(b.absent) > 0 {
-		b.absent = slices.DeleteFunc(b.absent, func(a *mailWait) bool { return a.key == w.key })
+		b.absent = slices.DeleteFunc(b.absent, func(a *Wait) bool { return a.Key == w.Key })
 	}
-	if w.plain && w.asked == 0 {
-		for _, list := range [][]*mailWait{b.waiters, b.absent} {
+	if w.Plain && w.Asked == 0 {
+		for _, list := range [][]*Wait{b.waiters, b.absent} {
 			for _, o := range list {
-				if o.plain && o.kind == w.kind && o.name == w.name {
-					return o.key
+				if o.Plain && o.Kind == w.Kind && o.Name == w.Name {
+					return o.Key
 				}
 			}
 		}
@@ -208,7 +215,7 @@ func (b *inbox) ask(w *mailWait) (rival string) {
 }
 
 // insert gives w its place among those who wait. The mutex is held.
-func (b *inbox) insert(w *mailWait) {
+func (b *Box) insert(w *Wait) {
 	at := len(b.waiters)
 	for at > 0 && w.before(b.waiters[at-1]) {
 		at--
@@ -217,27 +224,27 @@ func (b *inbox) insert(w *mailWait) {
 }
 
 // remove takes w from those who wait. The mutex is held.
-func (b *inbox) remove(w *mailWait) {
+func (b *Box) remove(w *Wait) {
 	if i := slices.Index(b.waiters, w); i >= 0 {
 		b.waiters = slices.Delete(b.waiters, i, i+1)
 	}
 }
 
-// placed says by which event w was asked for: from then on it has its place in
+// Placed says by which event w was asked for: from then on it has its place in
 // that order, live as on every replay.
-func (b *inbox) placed(w *mailWait, seq int64) {
+func (b *Box) Placed(w *Wait, seq int64) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if w.got == nil && slices.Contains(b.waiters, w) {
 		b.remove(w)
-		w.asked = seq
+		w.Asked = seq
 		b.insert(w)
 	}
 }
 
-// leave ends a wait. A message it was given and did not consume goes back to its
+// Leave ends a wait. A message it was given and did not consume goes back to its
 // place.
-func (b *inbox) leave(w *mailWait, consumed bool) {
+func (b *Box) Leave(w *Wait, consumed bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.remove(w)
@@ -252,66 +259,66 @@ func (b *inbox) leave(w *mailWait, consumed bool) {
 	b.offerAll()
 }
 
-// passOver gives back the message that w was given, and lets it wait for a later one.
-func (b *inbox) passOver(w *mailWait) {
+// PassOver gives back the message that w was given, and lets it wait for a later one.
+func (b *Box) PassOver(w *Wait) {
 	w.passed = w.got.Seq
-	b.leave(w, false)
+	b.Leave(w, false)
 	w.got = nil
-	b.ask(w)
+	b.Ask(w)
 }
 
-// expect takes over the waits that were open when the history ended; branch is
+// Expect takes over the waits that were open when the history ended; branch is
 // the one the run is on.
-func (b *inbox) expect(open map[string]history.Wait, branch int32) {
+func (b *Box) Expect(open map[string]history.Wait, branch int32) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	b.absent = make([]*mailWait, 0, len(open))
+	b.absent = make([]*Wait, 0, len(open))
 	for key, w := range open {
-		b.absent = append(b.absent, mailOf(key, w, branch))
+		b.absent = append(b.absent, of(key, w, branch))
 	}
-	slices.SortFunc(b.absent, func(x, y *mailWait) int { return cmp.Compare(x.asked, y.asked) })
+	slices.SortFunc(b.absent, func(x, y *Wait) int { return cmp.Compare(x.Asked, y.Asked) })
 }
 
-// mailOf is a wait of the history as an inbox has it.
-func mailOf(key string, w history.Wait, branch int32) *mailWait {
-	return &mailWait{key: key, kind: w.Kind, name: w.Name, plain: w.Plain, asked: w.Seq, answer: history.WaitKey(key, branch)}
+// of is a wait of the history as an inbox has it.
+func of(key string, w history.Wait, branch int32) *Wait {
+	return &Wait{Key: key, Kind: w.Kind, Name: w.Name, Plain: w.Plain, Asked: w.Seq, Answer: history.WaitKey(key, branch)}
 }
 
-// withdraw ends a wait that has run out; it reports whether a message came in
+// Withdraw ends a wait that has run out; it reports whether a message came in
 // the same moment, which then counts.
-func (b *inbox) withdraw(w *mailWait) (came bool) {
+func (b *Box) Withdraw(w *Wait) (came bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.remove(w)
 	return w.got != nil
 }
 
-// settle says that what was received has been acted on.
-func (b *inbox) settle() {
+// Settle says that what was received has been acted on.
+func (b *Box) Settle() {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.acted = b.last
 }
 
-// noticed returns the number of the last message that was acted on, and how many
+// Noticed returns the number of the last message that was acted on, and how many
 // are on their way to a wait.
-func (b *inbox) noticed() (acted int64, handed int) {
+func (b *Box) Noticed() (acted int64, handed int) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	return b.acted, b.handed
 }
 
-// seen returns the number of the last message that was read.
-func (b *inbox) seen() int64 {
+// Seen returns the number of the last message that was read.
+func (b *Box) Seen() int64 {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	return b.last
 }
 
-// carry returns the number of the last message that was read, and those up to it
+// Carry returns the number of the last message that was read, and those up to it
 // that the next generation is to find. A child's outcome is for the generation
 // that started it.
-func (b *inbox) carry() (last int64, pending []int64) {
+func (b *Box) Carry() (last int64, pending []int64) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	for at, list := range b.messages {
@@ -326,8 +333,8 @@ func (b *inbox) carry() (last int64, pending []int64) {
 	return b.last, pending
 }
 
-// skip says that messages up to this number were read, by an earlier generation.
-func (b *inbox) skip(to int64) {
+// Skip says that messages up to this number were read, by an earlier generation.
+func (b *Box) Skip(to int64) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.last = max(b.last, to)
