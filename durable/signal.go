@@ -17,7 +17,7 @@ import (
 type SignalOption func(*store.Message)
 
 // SignalID makes a signal idempotent: a run receives at most one signal with the
-// same id. Without it every Signal is another one.
+// same id. Without it every call of Signal sends another one.
 func SignalID(id string) SignalOption { return func(m *store.Message) { m.ID = id } }
 
 // Signal sends a value to a run. It is durable when Signal returns, and waits in
@@ -25,15 +25,15 @@ func SignalID(id string) SignalOption { return func(m *store.Message) { m.ID = i
 // served. The run may be executed by any process, or by none at the moment.
 //
 // A json.RawMessage, as people and other programs send it, is refused if it is JSON
-// of another kind than the wait asks for that is going to take it (null fits any).
-// That is known while the run waits. What is found out only when it is taken is a
-// *SignalTypeError of the Await.
+// of another kind than the wait that is going to take it asks for (null fits any).
+// That is known while the run waits. A mismatch that is found only when the signal
+// is taken is a *SignalTypeError of the Await.
 //
 // Errors: ErrNotFound when there is no such run; *NotRunningError when it has
 // ended; ErrInvalid for JSON of the wrong kind; *EncodeError for a value that cannot
 // be kept; ErrUnavailable when the store could not be reached, and nothing was
-// recorded; *UndecidedError when ctx ends while nobody knows whether the signal was
-// recorded: send it again with the id that the error has.
+// recorded; *UndecidedError when ctx ends while it is not known whether the signal
+// was recorded: send it again with the id in the error.
 func Signal(ctx context.Context, runID, name string, v any, o ...SignalOption) error {
 	e, err := engineOf(ctx)
 	if err != nil {
@@ -47,7 +47,8 @@ func (e *Engine) Signal(ctx context.Context, runID, name string, v any, o ...Sig
 	return e.mailroom.signal(ctx, runID, name, v, true, o...)
 }
 
-// signal is Signal; check says whether JSON is compared with what waits for it.
+// signal is Signal; check says whether JSON is compared with what the wait for it
+// asks for.
 func (mr *mailroom) signal(ctx context.Context, runID, name string, v any, check bool, o ...SignalOption) error {
 	if err := store.CheckName("signal name", name); err != nil {
 		return err
@@ -71,8 +72,8 @@ func (mr *mailroom) signal(ctx context.Context, runID, name string, v any, check
 	return mr.send(ctx, m)
 }
 
-// checkSignalID refuses an id that not every store could keep; empty: it is given
-// one.
+// checkSignalID refuses an id that not every store could keep. An empty id is
+// accepted: the signal is given one.
 func checkSignalID(id string) error {
 	if id == "" {
 		return nil
@@ -83,9 +84,9 @@ func checkSignalID(id string) error {
 	return &store.NameError{Kind: "signal id", Value: id[:min(len(id), 80)], Reason: "is not valid UTF-8 without NUL"}
 }
 
-// fits returns why JSON that is to be sent cannot be what the wait asks for that
-// is going to take it. It says nothing where that is not known; whatever is wrong
-// with the run, sending says.
+// fits returns why JSON that is to be sent cannot be what the wait that is going to
+// take it asks for. It returns nil if that is not known, or if something is wrong
+// with the run: sending reports that.
 func (mr *mailroom) fits(ctx context.Context, m *store.Message, raw json.RawMessage) error {
 	is := payload.KindOfJSON(raw)
 	if is == "null" {
@@ -110,8 +111,8 @@ func (mr *mailroom) fits(ctx context.Context, m *store.Message, raw json.RawMess
 	return nil
 }
 
-// NotRunningError says that a run has ended: it can receive nothing any more,
-// and does not do what it has not done.
+// NotRunningError says that a run has ended: it can no longer receive anything, and
+// will not do what it has not done.
 type NotRunningError struct {
 	RunID  string
 	Status store.Status
@@ -132,7 +133,7 @@ func (e *NotRunningError) Is(target error) bool { return target == ErrNotRunning
 
 // UndecidedError says that it is not known whether a signal, or a request, was
 // recorded: its context, or the engine, ended before the store could say. Sent again
-// with SignalID(ID) it is received once, whatever became of the first one; without,
+// with SignalID(ID), it is received once, whatever became of the first one; without,
 // it may be received twice.
 type UndecidedError struct {
 	RunID string

@@ -11,24 +11,24 @@ import (
 	"github.com/holdfast-dev/holdfast/store"
 )
 
-// A Box has what a run has received and not consumed. The messages stay in the store as long as
-// the run; the box is their place while the run is executed. The zero value is ready for use,
-// by several goroutines.
+// A Box has the messages that a run has received and not consumed. They stay in the store
+// as long as the run; the box holds them while the run is executed. The zero value is
+// ready for use, by several goroutines.
 type Box struct {
 	mu   sync.Mutex
 	last int64 // number of the last message read
-	// acted is the number of the last message that nothing is left to be done
-	// for: it was read, and if it stops or pauses the run, it has. Until then the
-	// row must not say that it was seen: the run could be unloaded in between.
+	// acted is the number of the last message that was acted on: it was read, and if it
+	// stops or pauses the run, it has done so. Until then the row must not say that it
+	// was seen: the run could be unloaded in between.
 	acted int64
-	// messages that nobody has taken, by what waits ask for and then in order: one
-	// is found and taken without a look at the others.
+	// messages that no wait has taken, by what waits ask for and then in order, so that
+	// one is found and taken without looking at the others.
 	messages map[address][]store.Message
 	waiters  []*Wait // in the order in which they were asked for
 	// absent are the waits that the history knows as open and that have not come
-	// back since the run was loaded. What is theirs is kept for them.
+	// back since the run was loaded. Their messages are kept for them.
 	absent []*Wait
-	handed int // messages that were given to a wait which has not left yet
+	handed int // messages that were given to a wait that has not left yet
 }
 
 // A Wait is a wait for a message.
@@ -37,10 +37,10 @@ type Wait struct {
 	Kind   store.Kind
 	Name   string
 	Answer string        // the name of messages that are for this wait alone
-	Child  string        // run id: its outcome is all that is wanted
-	passed int64         // of a child: messages up to this number are of earlier runs with its id
-	Plain  bool          // whatever comes under its name is for it: there may be one such wait at a time
-	Asked  int64         // number of the event that asked for it; 0: not recorded yet, which comes after all that are
+	Child  string        // run id: the wait wants only its outcome
+	passed int64         // for a child: messages up to this number are from earlier runs with its id
+	Plain  bool          // any message of its name is for it: there may be one such wait at a time
+	Asked  int64         // number of the event that asked for it; 0: not recorded yet, which orders it after all that are
 	ready  chan struct{} // closed when got is set
 	got    *store.Message
 }
@@ -54,8 +54,8 @@ func (w *Wait) wants(m *store.Message) bool {
 	return history.Wait{Kind: w.Kind, Name: w.Name}.Wants(m, w.Answer)
 }
 
-// Ready returns a channel that is closed when the wait has its message. After PassOver it is
-// another one.
+// Ready returns a channel that is closed when the wait has its message. After PassOver it
+// is a different one.
 func (w *Wait) Ready() <-chan struct{} { return w.ready }
 
 // Got returns the message that the wait was given; nil: none.
@@ -75,7 +75,8 @@ func addressOf(m *store.Message) address {
 	return address{m.Kind, m.Name}
 }
 
-// addresses returns where messages for w are; the two may be the same.
+// addresses returns the addresses under which messages for w are; the two may be the
+// same.
 func (w *Wait) addresses() (plain, own address) {
 	if w.Child != "" {
 		plain = address{w.Kind, w.Child}
@@ -89,8 +90,8 @@ func (w *Wait) before(o *Wait) bool {
 	return w.Asked != 0 && (o.Asked == 0 || w.Asked < o.Asked)
 }
 
-// Receive takes over messages that were read from the store, skipping those
-// that are known or were consumed.
+// Receive takes over messages that were read from the store, and skips those that are
+// known or were consumed.
 func (b *Box) Receive(list []store.Message, consumed func(*store.Message) bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -108,15 +109,15 @@ func (b *Box) Receive(list []store.Message, consumed func(*store.Message) bool) 
 	b.offerAll()
 }
 
-// offerAll lets all who wait look through the messages. The mutex is held.
+// offerAll offers the messages to all waits. The mutex is held.
 func (b *Box) offerAll() {
 	for _, w := range slices.Clone(b.waiters) {
 		b.offer(w)
 	}
 }
 
-// offer gives w the oldest message it wants, but for those that are kept for an
-// absent wait which was asked for before it. The mutex is held.
+// offer gives w the oldest message that it wants, except those that are kept for an
+// absent wait that was asked for before it. The mutex is held.
 func (b *Box) offer(w *Wait) {
 	var kept []*Wait // each takes one
 	plain, own := w.addresses()
@@ -172,15 +173,15 @@ func (b *Box) cut(at address, n int) {
 	case len(list) == 1:
 		delete(b.messages, at)
 	case n == 0:
-		list[0] = store.Message{} // its payload is not held any longer
+		list[0] = store.Message{} // so that its payload is not held any longer
 		b.messages[at] = list[1:]
 	default:
 		b.messages[at] = slices.Delete(list, n, n+1)
 	}
 }
 
-// absentee returns the absent wait that m is kept for, nil if there is none
-// before w. The mutex is held.
+// absentee returns the absent wait for which m is kept, nil if there is none before w.
+// The mutex is held.
 func (b *Box) absentee(m *store.Message, w *Wait, served []*Wait) *Wait {
 	for _, a := range b.absent {
 		if a.before(w) && a.wants(m) && !slices.Contains(served, a) {
@@ -190,9 +191,9 @@ func (b *Box) absentee(m *store.Message, w *Wait, served []*Wait) *Wait {
 	return nil
 }
 
-// Ask registers a wait; what is in the inbox already is given at once. A plain
-// wait that would compete with another one is not registered: the key of that
-// one is returned. One that is in the history is never turned away.
+// Ask registers a wait; it gets a message that is in the inbox already at once. A plain
+// wait that would compete with another one is not registered: the key of the other one is
+// returned. A wait that is in the history is never turned away.
 func (b *Box) Ask(w *Wait) (rival string) {
 	w.ready = make(chan struct{})
 	b.mu.Lock()
@@ -214,7 +215,7 @@ func (b *Box) Ask(w *Wait) (rival string) {
 	return ""
 }
 
-// insert gives w its place among those who wait. The mutex is held.
+// insert gives w its place among the waits. The mutex is held.
 func (b *Box) insert(w *Wait) {
 	at := len(b.waiters)
 	for at > 0 && w.before(b.waiters[at-1]) {
@@ -223,7 +224,7 @@ func (b *Box) insert(w *Wait) {
 	b.waiters = slices.Insert(b.waiters, at, w)
 }
 
-// remove takes w from those who wait. The mutex is held.
+// remove takes w out of the waits. The mutex is held.
 func (b *Box) remove(w *Wait) {
 	if i := slices.Index(b.waiters, w); i >= 0 {
 		b.waiters = slices.Delete(b.waiters, i, i+1)
@@ -242,7 +243,7 @@ func (b *Box) Placed(w *Wait, seq int64) {
 	}
 }
 
-// Leave ends a wait. A message it was given and did not consume goes back to its
+// Leave ends a wait. A message that it was given and did not consume goes back to its
 // place.
 func (b *Box) Leave(w *Wait, consumed bool) {
 	b.mu.Lock()
@@ -268,7 +269,7 @@ func (b *Box) PassOver(w *Wait) {
 }
 
 // Expect takes over the waits that were open when the history ended; branch is
-// the one the run is on.
+// the one that the run is on.
 func (b *Box) Expect(open map[string]history.Wait, branch int32) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -279,13 +280,13 @@ func (b *Box) Expect(open map[string]history.Wait, branch int32) {
 	slices.SortFunc(b.absent, func(x, y *Wait) int { return cmp.Compare(x.Asked, y.Asked) })
 }
 
-// of is a wait of the history as an inbox has it.
+// of returns a wait of the history as a Wait.
 func of(key string, w history.Wait, branch int32) *Wait {
 	return &Wait{Key: key, Kind: w.Kind, Name: w.Name, Plain: w.Plain, Asked: w.Seq, Answer: history.WaitKey(key, branch)}
 }
 
-// Withdraw ends a wait that has run out; it reports whether a message came in
-// the same moment, which then counts.
+// Withdraw ends a wait that has timed out. It reports whether a message came at the same
+// moment, which then counts.
 func (b *Box) Withdraw(w *Wait) (came bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -293,7 +294,7 @@ func (b *Box) Withdraw(w *Wait) (came bool) {
 	return w.got != nil
 }
 
-// Settle says that what was received has been acted on.
+// Settle notes that the messages received so far were acted on.
 func (b *Box) Settle() {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -316,8 +317,8 @@ func (b *Box) Seen() int64 {
 }
 
 // Carry returns the number of the last message that was read, and those up to it
-// that the next generation is to find. A child's outcome is for the generation
-// that started it.
+// that the next generation is to find. A child's outcome is only for the generation that
+// started the child.
 func (b *Box) Carry() (last int64, pending []int64) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -333,7 +334,7 @@ func (b *Box) Carry() (last int64, pending []int64) {
 	return b.last, pending
 }
 
-// Skip says that messages up to this number were read, by an earlier generation.
+// Skip notes that an earlier generation has read the messages up to this number.
 func (b *Box) Skip(to int64) {
 	b.mu.Lock()
 	defer b.mu.Unlock()

@@ -8,9 +8,9 @@ import (
 	"github.com/holdfast-dev/holdfast/store"
 )
 
-// Taker returns the key and the sample of the wait, one of the open ones, that is
-// going to take m once it is sent: the first that wants it and that no message
-// before m is for. The sample is nil if there is none, or m is there already.
+// Taker returns the key and the sample of the open wait that is going to take m
+// once it is sent: the first one that wants m and that no earlier message is for.
+// The sample is nil if there is no such wait, or if m is there already.
 func Taker(m *store.Message, open []store.Event, h *store.History, p *history.Past) (key string, sample json.RawMessage) {
 	var waits []*Wait
 	samples := map[string]json.RawMessage{}
