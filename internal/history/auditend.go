@@ -181,10 +181,9 @@ func (l *Life) take(e *store.Event) {
 	l.Last, l.may = e.Type, may
 }
 
-// stopped returns the statuses of a run after the event that pauses it, or that ends a
-// pause: an execution has stopped, and an idle run stays as it was. A cancelled run is
-// unpaused by the executor that has claimed it for that, or by the one that found it
-// orphaned.
+// stopped returns the statuses of a run after the event that pauses it, or that ends a pause:
+// an execution has stopped, and an idle run stays as it was. A cancelled run is unpaused by
+// the executor that has claimed it for that, or by the one that found it orphaned.
 func (l *Life) stopped(e *store.Event) []store.Status {
 	if d, err := Of[Stop](e); e.Type == store.WorkflowUnpaused && (err != nil || d.Reason != "") {
 		return append(slices.Clone(executed), store.Interrupted)

@@ -285,10 +285,9 @@ func CutAfter(events []store.Event, after int64, scope string) Parted {
 	return c
 }
 
-// EndsWithCut reports whether a child ends when a cut, of whatever kind, leaves its
-// start behind. A child whose id the workflow has chosen goes on, as an abandoned one
-// does: the new branch starts it under the same id, and would otherwise find it
-// cancelled.
+// EndsWithCut reports whether a child ends when a cut, of whatever kind, leaves its start
+// behind. A child whose id the workflow has chosen goes on, as an abandoned one does: the new
+// branch starts it under the same id, and would otherwise find it cancelled.
 func EndsWithCut(derived, abandon bool) bool { return derived && !abandon }
 
 // IsStepOutcome reports whether ev is the end of a step.
@@ -320,9 +319,8 @@ func HalfKept(left []store.Event) (keys []string, err error) {
 	return keys, nil
 }
 
-// around returns the keys of the outcomes that may have to be taken back when only the
-// scope path was cut: those of everything around it. Resetting what has not ended changes
-// nothing.
+// around returns the keys of the outcomes that may have to be taken back when only the scope
+// path was cut: those of everything around it. Resetting what has not ended changes nothing.
 func around(path string) (keys []string) {
 	for path != "" {
 		if _, _, item := SplitItem(path); item {

@@ -337,9 +337,8 @@ func (p *Past) Consumed(m *store.Message) bool {
 // began.
 func (p *Past) Floor() int64 { return FloorOf(p.Inbox, p.carried) }
 
-// FloorOf returns the number of the message up to which all were taken, for a generation
-// that begins with messages up to inbox read and the pending ones, in order, still to be
-// taken.
+// FloorOf returns the number of the message up to which all were taken, for a generation that
+// begins with messages up to inbox read and the pending ones, in order, still to be taken.
 func FloorOf(inbox int64, pending []int64) int64 {
 	if len(pending) > 0 {
 		return pending[0] - 1 // they are in order
@@ -374,9 +373,8 @@ const (
 	pauseUnknown
 )
 
-// After returns the state that an event of type t makes of s. A jump may end a pause
-// that it made itself, and an event that begins a branch may have cut away the end of a
-// pause.
+// After returns the state that an event of type t makes of s. A jump may end a pause that it
+// made itself, and an event that begins a branch may have cut away the end of a pause.
 func (s pauseState) After(t store.Type) pauseState {
 	switch t {
 	case store.WorkflowPaused:

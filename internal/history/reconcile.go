@@ -7,11 +7,10 @@ import (
 	"github.com/holdfast-dev/holdfast/store"
 )
 
-// The row of a run is a cache of its events. Engine and stores write both in one
-// change; a run whose row says something else comes from a store that cannot do so, or
-// was changed by hand. Reconcile is the catalogue of what may then be wrong. It is a pure
-// function: from the row, what a Survey of the lineage found, and which code is at hand,
-// it makes a finding.
+// The row of a run is a cache of its events. Engine and stores write both in one change; a
+// run whose row says something else comes from a store that cannot do so, or was changed by
+// hand. Reconcile is the catalogue of what may then be wrong. It is a pure function: from the
+// row, what a Survey of the lineage found, and which code is at hand, it makes a finding.
 //
 //	code  the row says                 the events say           what is done
 //	A1    waiting                      nothing is waited for    branch behind the last stable event
@@ -343,9 +342,8 @@ func (s *Survey) IsAnswer(m *store.Message, w *opening, branch int32) bool {
 		(m.Name == w.Wait.Name || m.Name == WaitKey(w.Wait.Key, branch))
 }
 
-// allDone reports whether every declared step was completed, nothing has
-// happened since, and nothing is open. A run that was repaired for this since is on its
-// way to its end.
+// allDone reports whether every declared step was completed, nothing has happened since, and
+// nothing is open. A run that was repaired for this since is on its way to its end.
 func (s *Survey) allDone() bool {
 	if len(s.declared) == 0 || s.Stable.Seq == 0 || s.Call != s.Stable.Seq || s.recovered > s.Stable.Seq ||
 		len(s.Open) > 0 || len(s.begun) > 0 || s.Status.Terminal() {
