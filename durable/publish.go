@@ -112,7 +112,7 @@ func WaitPublished[T any](ctx context.Context, runID, key string, accept func(T)
 			if ev.Type != store.Published {
 				continue
 			}
-			if d, err := history.Of[history.Publication](&ev); err != nil || d.Reply != "" || d.Name != key {
+			if d, err := history.Of[history.Publication](&ev); err != nil || !d.Publishes(key) {
 				continue
 			}
 			if v, ok, err := take(&ev); ok || err != nil {
@@ -164,7 +164,7 @@ func (w *watchers) lastPublished(ctx context.Context, runID, key string) (found 
 			if err != nil {
 				return nil, 0, "", &DamagedError{RunID: runID, Seq: ev.Seq, Err: err}
 			}
-			if d.Reply == "" && d.Name == key {
+			if d.Publishes(key) {
 				found = &ev
 			}
 		}

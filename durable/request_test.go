@@ -406,3 +406,43 @@ func answering[T any](t *testing.T, in any, call func(ctx context.Context) (T, e
 	}
 	return live, replay, requested
 }
+
+func TestASecondAnswerIsNoPublishedValue(t *testing.T) {
+	wf := durable.Define("teller", func(ctx context.Context, _ int) (int, error) {
+		if err := durable.Publish(ctx, "double", "published"); err != nil {
+			return 0, err
+		}
+		q, err := durable.AwaitRequest[int](ctx, "double")
+		if err != nil {
+			return 0, err
+		}
+		if err := q.Reply(ctx, 1); err != nil {
+			return 0, err
+		}
+		var answered *durable.AnsweredError
+		if err := q.Reply(ctx, 2); !errors.As(err, &answered) {
+			return 0, fmt.Errorf("answered twice: %w", err)
+		}
+		return 0, nil
+	})
+	inWorld(t, func(t *testing.T, w *world) {
+		w.serve(t, wf)
+		start(t, w, wf, "r", 0)
+		waited := make(chan error, 1)
+		go func() {
+			_, err := durable.WaitPublished(w.ctx(), "r", "double", func(v string) bool { return v != "published" })
+			waited <- err
+		}()
+		pass(time.Second)
+		_, err := durable.Request[int](w.ctx(), "r", "double", 1)
+		require.NoError(t, err)
+		_, err = wait(t, w, wf, "r")
+		require.NoError(t, err)
+		v, ok, err := durable.Published[string](w.ctx(), "r", "double")
+		require.NoError(t, err)
+		require.True(t, ok)
+		require.Equal(t, "published", v)
+		var ended *durable.NotRunningError
+		require.ErrorAs(t, <-waited, &ended, "the run has ended without another value")
+	})
+}

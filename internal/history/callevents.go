@@ -121,6 +121,10 @@ type Publication struct {
 	Preface
 }
 
+// Publishes reports whether p publishes a value under a key. An answer to a request of that
+// name does not, nor does one that came too late and so names no request.
+func (p *Publication) Publishes(key string) bool { return p.Kind == "" && p.Name == key }
+
 // An AttributeSet is what attributes_set says.
 type AttributeSet struct {
 	Error      *Error            `json:"error,omitempty"`      // why the attributes stay as they were
