@@ -10,7 +10,7 @@ import (
 
 // Deadline limits how long a run may take, counted from its start by the
 // store's clock, over all restarts. When it passes, the contexts of running step
-// bodies end with ErrDeadline as cause, what such a body still completes is
+// bodies end with a cause that matches ErrDeadline, what such a body still completes is
 // recorded, no further body begins except those of compensations, and durable calls
 // that are not recorded yet return ErrDeadline. The run then ends failed, with
 // CodeDeadline, and is not offered for Resume. If no process executes the run at

@@ -227,11 +227,15 @@ func (e *Engine) loadGeneration(ctx context.Context, id string) (*store.History,
 	}
 }
 
-// birthOf returns what the first event of a run's lineage says of its start.
+// birthOf returns what the first event of a run's lineage says of its start: nothing, if
+// that event is lost.
 func birthOf(h *store.History) (history.Beginning, error) {
 	for ev, err := range h.Events {
 		if err != nil {
 			return history.Beginning{}, fmt.Errorf("durable: reading how run %s was started: %w", h.Run.ID, storeError(err))
+		}
+		if ev.Type != store.WorkflowCreated && ev.Type != store.WorkflowStarted {
+			return history.Beginning{}, nil // the beginning is lost, and nothing is known of it
 		}
 		d, err := history.Of[history.Beginning](&ev)
 		if err != nil {

@@ -150,6 +150,7 @@ func (s *scope) begin(c *call, name string, kind history.CallKind) error {
 		return err
 	}
 	c.key = history.JoinKey(s.path, escaped, n)
+	c.ordinal = s.replay.Next() // a call that is refused here comes after those before it, and is no wait
 	if len(c.key) > store.MaxKey {
 		s.end()
 		return &store.NameError{Kind: "key", Value: c.key[:80], Reason: fmt.Sprintf("is %d bytes long; at most %d are allowed", len(c.key), store.MaxKey)}

@@ -18,7 +18,8 @@
 //     about it first (fateOf): it is continued, tried alone as a suspect, failed, left,
 //     quarantined or parked.
 //   - At most MaxRuns claimed runs are executed at a time, not counting children, whose
-//     parents may hold the places they would wait for, and one suspect. A run that
+//     parents may hold the places they would wait for, one suspect, and runs that
+//     somebody adopts or resumes by name. A run that
 //     recovery cannot continue for lack of places stays in the store as it is. Its id is
 //     in a queue, which the loop empties before it takes anything else.
 //   - An executor executes what it owns. A lost answer of the store can break this, so

@@ -71,7 +71,14 @@ func blank(t store.Type) any {
 // read as far as it goes, or that events of its type do not say what T holds. Any
 // workflow_started may be asked for both a Claim and a Beginning, which is one of a later
 // generation if it names that.
+//
+// An event without a type stands for none, as the first event of a run that has lost it, and
+// says nothing.
 func Of[T Said](e *store.Event) (T, error) {
+	if e.Type == "" {
+		var none T
+		return none, nil
+	}
 	d, ok := blank(e.Type).(*T)
 	if !ok && e.Type == store.WorkflowStarted {
 		d, ok = any(new(Beginning)).(*T)

@@ -94,6 +94,9 @@ func (rp *Replay) matchByName(key string, kind history.CallKind) (ordinal int32,
 	return ordinal, rec, nil
 }
 
+// Next returns the ordinal after those that were given out.
+func (rp *Replay) Next() int32 { return rp.made + 1 }
+
 // Take gives out the ordinal that Match has found.
 func (rp *Replay) Take(ordinal int32) {
 	if len(rp.hist) > 0 && int(ordinal) >= len(rp.hist) {
