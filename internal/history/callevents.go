@@ -121,8 +121,7 @@ type Publication struct {
 	Preface
 }
 
-// Publishes reports whether p publishes a value under a key. An answer to a request of that
-// name does not, nor does one that came too late and so names no request.
+// Publishes reports whether p publishes a value under key. An answer to a request does not.
 func (p *Publication) Publishes(key string) bool { return p.Kind == "" && p.Name == key }
 
 // An AttributeSet is what attributes_set says.

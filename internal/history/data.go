@@ -7,9 +7,8 @@ import (
 	"github.com/holdfast-dev/holdfast/store"
 )
 
-// What events say in their data has Go types, each for the events that play one part: the same type
-// is encoded where an event is recorded and decoded where it is read. A field whose value is zero is
-// not stored.
+// What events say in their data has a Go type for each part that events play, encoded where an event
+// is recorded and decoded where it is read. Zero fields are not stored.
 
 // Said is any of these types.
 type Said interface {
@@ -70,21 +69,17 @@ func blank(t store.Type) any {
 // Of returns what e says. The error says that its data is not JSON of this form, which is then
 // read as far as it goes, or that events of its type do not say what T holds. Any
 // workflow_started may be asked for both a Claim and a Beginning, which is one of a later
-// generation if it names that.
-//
-// An event without a type stands for none, as the first event of a run that has lost it, and
-// says nothing.
+// generation if it names that. The zero event, of a run that has lost its first, says nothing.
 func Of[T Said](e *store.Event) (T, error) {
-	if e.Type == "" {
-		var none T
-		return none, nil
-	}
 	d, ok := blank(e.Type).(*T)
 	if !ok && e.Type == store.WorkflowStarted {
 		d, ok = any(new(Beginning)).(*T)
 	}
 	if !ok {
 		var none T
+		if e.Type == "" {
+			return none, nil
+		}
 		return none, fmt.Errorf("an event of type %s does not say what %T holds", e.Type, none)
 	}
 	err := read(e, d)
