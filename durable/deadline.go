@@ -12,7 +12,7 @@ import (
 // store's clock, over all restarts. When it passes, the contexts of running step
 // bodies end with a cause that matches ErrDeadline, what such a body still completes is
 // recorded, no further body begins except those of compensations, and durable calls
-// that are not recorded yet return ErrDeadline. The run then ends failed, with
+// that are not recorded yet return an error that matches it. The run then ends failed, with
 // CodeDeadline, and is not offered for Resume. If no process executes the run at
 // that moment, the executor that claims it next ends it. A run whose function has
 // returned before the deadline is not affected.

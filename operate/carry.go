@@ -2,6 +2,7 @@ package operate
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -242,6 +243,25 @@ func recast(ev *store.Event, said any, old string, sum uint32) (err error) {
 		}
 	}
 	switch d := said.(type) {
+	case nil: // a type that this program does not know may say the same
+		var unknown struct {
+			Cut    *history.Cut      `json:"cut"`
+			Around string            `json:"around"`
+			Run    *history.Identity `json:"run"`
+		}
+		if len(ev.Data) == 0 {
+			return nil
+		}
+		if err := json.Unmarshal(ev.Data, &unknown); err != nil {
+			return err
+		}
+		if unknown.Around != "" {
+			set("around", []byte(`""`))
+		}
+		if unknown.Run != nil {
+			set("run", unknown.Run.CopyOf(old))
+		}
+		follow(unknown.Cut)
 	case *history.Beginning:
 		if d.Around != "" { // the span of that start belongs to the original
 			set("around", []byte(`""`))

@@ -78,6 +78,8 @@ func actOf(said any) (executor, by, reason string, reset []string) {
 		return d.Executor, d.By, d.Reason, d.Reset
 	case *history.Recovery:
 		return d.Executor, "", d.Reason, d.Reset
+	case *history.Cancelling:
+		return "", "", d.Reason, nil
 	}
 	return "", "", "", nil
 }
