@@ -20,9 +20,9 @@ import (
 // what they are about in the sentence. All others are constant.
 var prescribed = map[string]bool{
 	`fmt.Sprintf("Recovery complete: %d workflows marked failed, %d approvals restored.", len(rep.Failed), rep.approvals)`: true,
-	`fmt.Sprintf("[durable] %s write failed for %s: %v", storeWord(a.to), id, err)`:                                             true,
-	`fmt.Sprintf("Recovered workflow %s: %s. Created branch %d from event %d", row.ID, f.Reason(), branch, f.After)`:            true,
-	`fmt.Sprintf("Recovered workflow %s: %s. Pinned to version %s on branch %d", row.ID, f.Reason(), f.Version, branch)`:        true,
+	`fmt.Sprintf("[durable] %s write failed for %s: %v", storeWord(a.to), id, err)`:                                        true,
+	`fmt.Sprintf("Recovered workflow %s: %s. Created branch %d from event %d", row.ID, f.Reason(), branch, f.After)`:       true,
+	`fmt.Sprintf("Recovered workflow %s: %s. Pinned to version %s on branch %d", row.ID, f.Reason(), f.Version, branch)`:   true,
 	`"Applied recovery: " + rec.Reason`: true,
 	`rv.plan.String()`:                  true, // Resuming from step X of Y
 }
