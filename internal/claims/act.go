@@ -21,9 +21,9 @@ const CodeRestarted = "server_restarted"
 func (o *Options) park(ctx context.Context, row *store.Run, rep *Report) error {
 	reason := o.Program.NotServed(row)
 	rep.stuck(stuck.Of(row, store.CodeNotRegistered, reason))
-	executors, err := o.Store.Executors(ctx)
+	executors, err := o.executors(ctx)
 	if err != nil {
-		return fmt.Errorf("durable: recovery could not list executors: %w", commit.StoreError(err))
+		return err
 	}
 	if stuck.LiveOf(executors, o.Executor).Serves(row) {
 		return nil

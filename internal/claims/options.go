@@ -133,11 +133,20 @@ type Options struct {
 // run is not here.
 var ErrNotRegistered = errors.New("durable: workflow not registered")
 
-// others returns the ids of the executors that are alive, except this one.
-func (o *Options) others(ctx context.Context) (map[string]bool, error) {
+// executors returns the registered executors; its error is what recovery returns.
+func (o *Options) executors(ctx context.Context) ([]store.Executor, error) {
 	list, err := o.Store.Executors(ctx)
 	if err != nil {
 		return nil, fmt.Errorf("durable: recovery could not list executors: %w", commit.StoreError(err))
+	}
+	return list, nil
+}
+
+// others returns the ids of the executors that are alive, except this one.
+func (o *Options) others(ctx context.Context) (map[string]bool, error) {
+	list, err := o.executors(ctx)
+	if err != nil {
+		return nil, err
 	}
 	live := map[string]bool{}
 	for _, x := range list {

@@ -189,9 +189,9 @@ func (rc *Recovery) leftToAPerson(row *store.Run) bool {
 // reportUnserved lists pending and waiting runs whose code no live executor has: they
 // would silently wait for ever.
 func (rc *Recovery) reportUnserved(ctx context.Context, rep *Report) error {
-	executors, err := rc.o.Store.Executors(ctx)
+	executors, err := rc.o.executors(ctx)
 	if err != nil {
-		return fmt.Errorf("durable: recovery could not list executors: %w", commit.StoreError(err))
+		return err
 	}
 	live := stuck.LiveOf(executors, "")
 	f := store.Filter{Statuses: []store.Status{store.Pending, store.Waiting}, OldestFirst: true}
