@@ -4,6 +4,7 @@ import (
 	"context"
 	"time"
 
+	"go.opentelemetry.io/otel/attribute"
 	"go.opentelemetry.io/otel/baggage"
 	"go.opentelemetry.io/otel/trace"
 
@@ -128,16 +129,18 @@ func (t *Run) End(ctx context.Context, row *store.Run, past *history.Past, of *S
 
 // describe puts the outcome of a call into its span.
 func (t *Run) describe(span trace.Span, key, outcome string, err error) {
-	span.SetAttributes(AttrRun.String(t.id), AttrWorkflow.String(t.workflow), AttrKey.String(key), AttrOutcome.String(outcome))
+	t.name(span, key, AttrOutcome.String(outcome))
 	if outcome == OutcomeFailed {
 		t.tracing.MarkFailed(span, err)
 	}
 }
 
-// name puts the call of a span into it.
-func (t *Run) name(span trace.Span, key string) {
+// name puts the call of a span into it, and more, all at once: a second call would grow the
+// span's list.
+func (t *Run) name(span trace.Span, key string, more ...attribute.KeyValue) {
 	if span.IsRecording() {
-		span.SetAttributes(AttrRun.String(t.id), AttrWorkflow.String(t.workflow), AttrKey.String(key))
+		all := append(make([]attribute.KeyValue, 0, 3+len(more)), AttrRun.String(t.id), AttrWorkflow.String(t.workflow), AttrKey.String(key))
+		span.SetAttributes(append(all, more...)...)
 	}
 }
 

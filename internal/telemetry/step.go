@@ -46,9 +46,7 @@ func (st *Step) Attempt(ctx context.Context, n int) context.Context {
 	}
 	t := st.scope.run
 	st.body, st.attempt = t.tracing.Tracer.Start(st.inner, "attempt "+st.call)
-	if st.attempt.IsRecording() { // all at once: a second call would grow the span's list
-		st.attempt.SetAttributes(AttrRun.String(t.id), AttrWorkflow.String(t.workflow), AttrKey.String(st.key), AttrAttempt.Int(n))
-	}
+	t.name(st.attempt, st.key, AttrAttempt.Int(n))
 	return st.body
 }
 
