@@ -190,7 +190,7 @@ func (op *Operator) rename(f *runfile.File, id string) error {
 		ev := &f.Events[i]
 		said, err := history.Decode(ev)
 		if err == nil {
-			err = recast(ev, said, old, sum)
+			err = recast(ev, old, sum)
 		}
 		if err != nil {
 			return &durable.DamagedError{RunID: old, Seq: ev.Seq, Err: err}
@@ -229,53 +229,36 @@ func (op *Operator) rename(f *runfile.File, id string) error {
 }
 
 // recast replaces what an event says that holds only in the run old; sum is that of the event
-// before it in the copy.
-func recast(ev *store.Event, said any, old string, sum uint32) (err error) {
+// before it in the copy. It goes by the names of members, because an event of a type that only
+// a newer version knows may have them too.
+func recast(ev *store.Event, old string, sum uint32) error {
+	if len(ev.Data) == 0 {
+		return nil
+	}
+	var d struct {
+		Around     string            `json:"around"`
+		Run        *history.Identity `json:"run"`
+		Generation int32             `json:"generation"`
+		Cut        *history.Cut      `json:"cut"`
+	}
+	err := json.Unmarshal(ev.Data, &d)
 	set := func(field string, value []byte) {
 		if err == nil {
 			ev.Data, err = history.WithField(ev.Data, field, value)
 		}
 	}
-	follow := func(cut *history.Cut) {
-		if cut != nil {
-			cut.Sum = sum
-			set("cut", cut.Encode())
-		}
+	if d.Around != "" { // the span of that start belongs to the original
+		set("around", []byte(`""`))
 	}
-	switch d := said.(type) {
-	case nil: // a type that this program does not know may say the same
-		var unknown struct {
-			Cut    *history.Cut      `json:"cut"`
-			Around string            `json:"around"`
-			Run    *history.Identity `json:"run"`
-		}
-		if len(ev.Data) == 0 {
-			return nil
-		}
-		if err := json.Unmarshal(ev.Data, &unknown); err != nil {
-			return err
-		}
-		if unknown.Around != "" {
-			set("around", []byte(`""`))
-		}
-		if unknown.Run != nil {
-			set("run", unknown.Run.CopyOf(old))
-		}
-		follow(unknown.Cut)
-	case *history.Beginning:
-		if d.Around != "" { // the span of that start belongs to the original
-			set("around", []byte(`""`))
-		}
-		if d.Run != nil {
-			set("run", d.Run.CopyOf(old))
-		}
-		if ev.Type == store.WorkflowStarted { // of a later generation, which repeats the sum before it
-			set("sum", fmt.Appendf(nil, "%d", sum))
-		}
-	case *history.Act:
-		follow(d.Cut)
-	case *history.Recovery:
-		follow(d.Cut)
+	if d.Run != nil {
+		set("run", d.Run.CopyOf(old))
+	}
+	if ev.Type == store.WorkflowStarted && d.Generation > 0 { // it repeats the sum before it
+		set("sum", fmt.Appendf(nil, "%d", sum))
+	}
+	if d.Cut != nil {
+		d.Cut.Sum = sum
+		set("cut", d.Cut.Encode())
 	}
 	return err
 }
