@@ -60,7 +60,7 @@ func (rp *Replay) Match(key string, kind history.CallKind) (ordinal int32, rec *
 	if rp.run.ByName && len(rp.hist) > 0 {
 		return rp.matchByName(key, kind)
 	}
-	ordinal = rp.made + 1
+	ordinal = rp.Next()
 	if int(ordinal) > len(rp.hist) {
 		if p := rp.unasked(); p != nil {
 			d = rp.notAsked(int(ordinal), key, p)
