@@ -1,0 +1,1 @@
+-- Requests of programs that speak SQL.

@@ -1,0 +1,1 @@
+-- Queues: how they are limited, and the runs in line for a place in each.
