@@ -530,7 +530,7 @@ func mutants() []mutant {
 			return next.Claim(ctx, c)
 		}})},
 		{"a claim takes every queue", "S19", "named queues are taken only if listed", with(altered{claim: func(next store.Store, ctx context.Context, c store.Claim) ([]store.Run, error) {
-			c.Queues = append(slices.Clone(c.Queues), store.QueueLimit{Queue: "mail"}, store.QueueLimit{Queue: "print"})
+			c.Queues = append(slices.Clone(c.Queues), store.QueueRoom{Queue: "mail"}, store.QueueRoom{Queue: "print"})
 			return next.Claim(ctx, c)
 		}})},
 		{"a claim overlooks the limit of a queue", "S19", "named queues are taken only if listed", with(altered{claim: func(next store.Store, ctx context.Context, c store.Claim) ([]store.Run, error) {

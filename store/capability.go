@@ -78,6 +78,7 @@ type Capabilities struct {
 	Clocked       Clocked
 	SingleProcess SingleProcess
 	TxCommitter   TxCommitter
+	Queues        Queues
 	Backuper      Backuper
 	Maintainer    Maintainer
 }
@@ -95,6 +96,7 @@ func CapabilitiesOf(s Store) Capabilities {
 		c.SingleProcess = p
 	}
 	c.TxCommitter, _ = s.(TxCommitter)
+	c.Queues, _ = s.(Queues)
 	c.Backuper, _ = s.(Backuper)
 	c.Maintainer, _ = s.(Maintainer)
 	return c

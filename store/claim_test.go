@@ -44,7 +44,7 @@ func TestAClaimTakesWhatIsFreeAndDue(t *testing.T) {
 		c.run.Queue = "q"
 		require.Equal(t, c.byID, byID.MayTake(&c.run, now, c.live), name+" by id, in a queue")
 		require.False(t, free.MayTake(&c.run, now, c.live), name+" in a queue that is not listed")
-		free.Queues = []store.QueueLimit{{Queue: "q"}}
+		free.Queues = []store.QueueRoom{{Queue: "q"}}
 		require.Equal(t, c.free, free.MayTake(&c.run, now, c.live), name+" in a queue that is listed")
 		c.run.Version = "2"
 		require.False(t, free.MayTake(&c.run, now, c.live) || byID.MayTake(&c.run, now, c.live), name+" of a version that is not served")

@@ -87,17 +87,27 @@ type Mail struct {
 // or CodeNotRegistered and this executor now serves the run); waiting runs
 // without a live owner that have a WakeAt in the past, unseen messages or a
 // cancel. Paused runs are left alone unless a cancel was requested. Higher
-// Priority comes first, then the longest wait.
+// Priority comes first, then the longest wait. In a named queue runs get a place in the
+// order, and within the limits, that Queues states.
 //
 // With IDs it takes those of the named runs that are not terminal, not parked,
 // not paused and without a live owner, whatever their WakeAt. This is how a run
-// is continued whose owner died.
+// is continued whose owner died. Queues are ignored, but not the limits of a named
+// queue (S33).
 type Claim struct {
 	Executor string
 	Serves   []Served
 	Max      int // of runs to take; 0 or less: none
 	IDs      []string
-	Queues   []QueueLimit
+	// Queues are the named queues to take runs from. A claim without IDs always takes
+	// runs of the unnamed queue, "", and takes those of a named queue only if it is listed;
+	// a queue is listed once.
+	Queues []QueueRoom
+	// Held, if set, is called, before Claim returns, for each listed queue with a due run
+	// that the claim could not give a place because of a limit of the queue. until is when
+	// its rate lets the next run begin; 0 if a place must become free or the queue be
+	// resumed first. It must not call the store.
+	Held func(queue string, until Time)
 	// Data is put on every event this claim appends: JSON object or nil.
 	Data []byte
 	// DataOf, if set, replaces Data: it returns what is put on the event of one
@@ -117,8 +127,7 @@ func (c *Claim) EventData(r *Run) []byte {
 }
 
 // MayTake reports whether c may take r at now, given whether a live executor owns
-// r (S20). It checks everything except queue limits: a claim with IDs ignores
-// queues, and a claim without IDs needs a count of the runs of each queue.
+// r (S20). It checks everything except the limits of queues (S33).
 func (c *Claim) MayTake(r *Run, now Time, ownerLive bool) bool {
 	if ownerLive || !Serves(c.Serves, r.Workflow, r.Version) {
 		return false
@@ -126,7 +135,7 @@ func (c *Claim) MayTake(r *Run, now Time, ownerLive bool) bool {
 	if len(c.IDs) > 0 {
 		return r.Claimable()
 	}
-	return r.Due(now) && (r.Queue == "" || slices.ContainsFunc(c.Queues, func(q QueueLimit) bool { return q.Queue == r.Queue }))
+	return r.Due(now) && (r.Queue == "" || slices.ContainsFunc(c.Queues, func(q QueueRoom) bool { return q.Queue == r.Queue }))
 }
 
 // Take returns the row of r after c has claimed it at now, by the store's clock,
@@ -154,14 +163,6 @@ func (c *Claim) Take(r *Run, last *Event, now Time) Run {
 	e.Sum = Seal(r.ID, last.Sum, e)
 	t.Epoch, t.Owner, t.UpdatedAt, t.Last = e.Epoch, c.Executor, max(r.UpdatedAt, now), e
 	return t
-}
-
-// QueueLimit bounds how many runs of a queue are executed at a time, across all
-// executors. A claim without IDs always takes runs of the unnamed queue, "", and
-// takes runs of a named queue only if it is listed.
-type QueueLimit struct {
-	Queue string
-	Max   int // of runs running or resuming at once; 0: no limit
 }
 
 // Codes that stores themselves check.

@@ -161,7 +161,6 @@ func (r *Run) NextStrikes(last Type) int32 {
 }
 
 // Executing reports whether an executor is executing r, or was until it died.
-// Such runs count against QueueLimit.Max.
 func (r *Run) Executing() bool { return r.Status == Running || r.Status == Resuming }
 
 // Parked reports whether r was interrupted for a reason that only an outside

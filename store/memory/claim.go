@@ -23,21 +23,15 @@ func (s *Store) Claim(ctx context.Context, c store.Claim) ([]store.Run, error) {
 	if !d.live(c.Executor, now) {
 		return nil, fmt.Errorf("store: executor %q is not live, it must beat before it claims: %w", c.Executor, store.ErrNotFound)
 	}
-	candidates := d.named(&c, now)
+	next := d.named(&c, now)
 	if len(c.IDs) == 0 {
-		candidates = d.due(&c, now)
+		next = d.due(&c, now)
 	}
-	room := d.room(c.Queues)
 	var taken []store.Run
-	for _, r := range candidates {
-		if len(taken) >= c.Max {
+	for len(taken) < c.Max {
+		r := next()
+		if r == nil {
 			break
-		}
-		if !d.free(r, now) { // an id given twice
-			continue
-		}
-		if len(c.IDs) == 0 && !room.take(r) {
-			continue
 		}
 		d.claim(r, &c, now)
 		taken = append(taken, r.view(true))
@@ -55,73 +49,83 @@ func (d *data) claim(r *run, c *store.Claim, now store.Time) {
 	r.row, r.row.Last = row, nil
 }
 
-// due returns what a Claim without IDs may take, in order.
-func (d *data) due(c *store.Claim, now store.Time) []*run {
-	var due []*run
+// due returns the runs that a Claim without IDs takes, one at a call; nil after the last.
+func (d *data) due(c *store.Claim, now store.Time) (next func() *run) {
+	var free []*run
+	lines := make(map[string]*line)
 	for r := range d.unfinished {
-		if c.MayTake(&r.row, now, !d.free(r, now)) {
-			due = append(due, r)
+		switch {
+		case !c.MayTake(&r.row, now, !d.free(r, now)):
+		case r.row.NeedsPlace():
+			d.line(lines, r.row.Queue, c, now).add(r)
+		default:
+			free = append(free, r)
 		}
 	}
-	since := func(r *run) store.Time {
-		if r.row.WakeAt != 0 && r.row.WakeAt <= now {
-			return r.row.WakeAt
-		}
-		return r.row.CreatedAt
-	}
-	slices.SortFunc(due, func(a, b *run) int {
-		return cmp.Or(cmp.Compare(b.row.Priority, a.row.Priority), cmp.Compare(since(a), since(b)), cmp.Compare(a.no, b.no))
+	slices.SortFunc(free, func(a, b *run) int {
+		return cmp.Or(cmp.Compare(b.row.Priority, a.row.Priority), cmp.Compare(a.row.Since(now), b.row.Since(now)), cmp.Compare(a.no, b.no))
 	})
-	return due
+	for _, l := range lines {
+		l.sort()
+	}
+	return func() *run {
+		var best *run
+		var of *line
+		if len(free) > 0 {
+			best = free[0]
+		}
+		for _, l := range lines {
+			if r := l.next(); r != nil && (best == nil || before(r, best, now)) {
+				best, of = r, l
+			}
+		}
+		switch {
+		case of != nil:
+			of.enter(best)
+		case best != nil:
+			free = free[1:]
+		case c.Max > 0:
+			for name, l := range lines {
+				l.report(name, c.Held)
+			}
+		}
+		return best
+	}
 }
 
-// named returns what a Claim with IDs may take, in the order given.
-func (d *data) named(c *store.Claim, now store.Time) []*run {
-	var runs []*run
-	for _, id := range c.IDs {
-		if r := d.runs[id]; r != nil && c.MayTake(&r.row, now, !d.free(r, now)) {
-			runs = append(runs, r)
+// before reports whether a comes before b in line (S34).
+func before(a, b *run, now store.Time) bool {
+	return cmp.Or(cmp.Compare(a.rank(now), b.rank(now)), cmp.Compare(a.no, b.no)) < 0
+}
+
+func (r *run) rank(now store.Time) store.Time { return store.Rank(r.row.Since(now), r.row.Priority) }
+
+// named returns the runs that a Claim with IDs takes, in the order given, one at a call; nil
+// after the last.
+func (d *data) named(c *store.Claim, now store.Time) (next func() *run) {
+	lines := make(map[string]*line)
+	ids := c.IDs
+	return func() *run {
+		for len(ids) > 0 {
+			r := d.runs[ids[0]]
+			ids = ids[1:]
+			if r == nil || !c.MayTake(&r.row, now, !d.free(r, now)) {
+				continue
+			}
+			if r.row.NeedsPlace() {
+				l := d.line(lines, r.row.Queue, c, now)
+				if !l.gate.Fits(r.row.Partition, r.row.Status == store.Pending) {
+					continue
+				}
+				l.enter(r)
+			}
+			return r
 		}
+		return nil
 	}
-	return runs
 }
 
 // free reports whether r has no live owner (S20).
 func (d *data) free(r *run, now store.Time) bool {
 	return r.row.Owner == "" || !d.live(r.row.Owner, now)
-}
-
-// room holds how many runs of each limited queue may still be started.
-type room map[string]int
-
-func (d *data) room(limits []store.QueueLimit) room {
-	m := make(room)
-	for _, q := range limits {
-		if q.Max > 0 {
-			m[q.Queue] = q.Max
-		}
-	}
-	if len(m) == 0 {
-		return m
-	}
-	for r := range d.unfinished {
-		if _, limited := m[r.row.Queue]; limited && r.row.Executing() {
-			m[r.row.Queue]--
-		}
-	}
-	return m
-}
-
-// take reports whether r may be claimed, and if so counts it. A waiting run
-// stays waiting when it is claimed, so it needs no room.
-func (m room) take(r *run) bool {
-	left, limited := m[r.row.Queue]
-	if !limited || r.row.Status == store.Waiting {
-		return true
-	}
-	if left <= 0 {
-		return false
-	}
-	m[r.row.Queue] = left - 1
-	return true
 }

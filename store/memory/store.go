@@ -35,6 +35,7 @@ type data struct {
 	runs       map[string]*run
 	unfinished map[*run]struct{} // what Claim and Beat scan
 	dedup      map[dedupKey]string
+	queues     map[string]*queue
 	holds      map[string]string // exclusive key to the id of the run that holds it
 	executors  map[string]*executor
 	joined     int64 // executors registered so far
@@ -56,6 +57,7 @@ func OpenAt(clock func() time.Time) *Store {
 		runs:       make(map[string]*run),
 		unfinished: make(map[*run]struct{}),
 		dedup:      make(map[dedupKey]string),
+		queues:     make(map[string]*queue),
 		holds:      make(map[string]string),
 		executors:  make(map[string]*executor),
 		listeners:  make(map[*listener]struct{}),

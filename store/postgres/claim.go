@@ -183,7 +183,7 @@ func (c *claiming) room(w *wire) (driverValue, error) {
 		return nil, err
 	}
 	var a array
-	if !slices.ContainsFunc(c.claim.Queues, func(q store.QueueLimit) bool { return q.Queue == "" }) {
+	if !slices.ContainsFunc(c.claim.Queues, func(q store.QueueRoom) bool { return q.Queue == "" }) {
 		a.text("")
 	}
 	for _, q := range c.claim.Queues {

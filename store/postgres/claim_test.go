@@ -39,7 +39,7 @@ func TestTheLimitOfAQueueIsExactUnderConcurrency(t *testing.T) {
 		all.Go(func() {
 			for deadline := time.Now().Add(time.Minute); time.Now().Before(deadline); {
 				got, err := h.Claim(t.Context(), store.Claim{
-					Executor: id, Serves: serves, Max: 2, Queues: []store.QueueLimit{{Queue: "q", Max: limit}},
+					Executor: id, Serves: serves, Max: 2, Queues: []store.QueueRoom{{Queue: "q", Max: limit}},
 				})
 				if err != nil {
 					t.Errorf("claim: %v", err)

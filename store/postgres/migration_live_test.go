@@ -83,7 +83,7 @@ func (b *busy) work(ctx context.Context, s *postgres.Store, name string) {
 		if _, err := s.Beat(context.WithoutCancel(ctx), e); err != nil {
 			b.failed.Store("beat", err)
 		}
-		if _, err := s.Claim(context.WithoutCancel(ctx), store.Claim{Executor: name, Serves: serves, Max: 1, Queues: []store.QueueLimit{{Queue: "q", Max: 1 << 20}}}); err != nil {
+		if _, err := s.Claim(context.WithoutCancel(ctx), store.Claim{Executor: name, Serves: serves, Max: 1, Queues: []store.QueueRoom{{Queue: "q", Max: 1 << 20}}}); err != nil {
 			b.failed.Store("claim", err)
 		}
 	}

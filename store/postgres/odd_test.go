@@ -20,7 +20,7 @@ func TestWhatNoColumnCanHoldNamesNothing(t *testing.T) {
 		require.ErrorIs(t, err, store.ErrNotFound, "%q", odd)
 		for _, c := range []store.Claim{
 			{IDs: []string{odd, "claimed"}, Serves: serves},
-			{Queues: []store.QueueLimit{{Queue: odd, Max: 1}}, Serves: append([]store.Served{{Workflow: odd, Versions: []string{odd}}}, serves...)},
+			{Queues: []store.QueueRoom{{Queue: odd, Max: 1}}, Serves: append([]store.Served{{Workflow: odd, Versions: []string{odd}}}, serves...)},
 		} {
 			c.Executor, c.Max = "me", 1
 			runs, err := s.Claim(t.Context(), c)

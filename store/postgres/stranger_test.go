@@ -195,7 +195,7 @@ func TestNothingOfAnotherRoleRunsWithOurRights(t *testing.T) {
 			made := waits.create("")
 			made.Create.Queue, made.Create.Dedup, made.Create.Attributes = "q", "d", map[string]string{"a": "b"}
 			commit(t, s, made)
-			runs, err := s.Claim(ctx, store.Claim{Executor: "me", Serves: serves, Max: 5, Queues: []store.QueueLimit{{Queue: "q", Max: 3}}})
+			runs, err := s.Claim(ctx, store.Claim{Executor: "me", Serves: serves, Max: 5, Queues: []store.QueueRoom{{Queue: "q", Max: 3}}})
 			require.NoError(t, err)
 			require.Len(t, runs, 1)
 			r := &runLog{id: "r"}

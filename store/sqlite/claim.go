@@ -91,7 +91,7 @@ func (cl *claiming) due() error {
 		return err
 	}
 	lanes = slices.DeleteFunc(lanes, func(l lane) bool {
-		return l.queue != "" && !slices.ContainsFunc(cl.c.Queues, func(q store.QueueLimit) bool { return q.Queue == l.queue })
+		return l.queue != "" && !slices.ContainsFunc(cl.c.Queues, func(q store.QueueRoom) bool { return q.Queue == l.queue })
 	})
 	if err := cl.limits(lanes); err != nil {
 		return err

@@ -52,7 +52,7 @@ func BenchmarkClaimBehindABacklog(b *testing.B) {
 			commit(b, st, c)
 			b.Run("claim", func(b *testing.B) {
 				for b.Loop() {
-					runs, err := st.Claim(b.Context(), store.Claim{Executor: "e", Serves: e.Serves, Max: 10, Queues: []store.QueueLimit{{Queue: "full", Max: 1}}})
+					runs, err := st.Claim(b.Context(), store.Claim{Executor: "e", Serves: e.Serves, Max: 10, Queues: []store.QueueRoom{{Queue: "full", Max: 1}}})
 					require.NoError(b, err)
 					require.Empty(b, runs)
 				}
