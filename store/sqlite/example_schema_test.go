@@ -31,10 +31,10 @@ func ExampleOpenSchema() {
 		fmt.Println(err)
 		return
 	}
-	fmt.Printf("from version %d to %d in %d step(s), backup: %v\n", plan.Have, plan.Know, len(plan.Steps), plan.Backup)
+	fmt.Printf("from version %d, backup: %v, beginning with step %d, %s\n", plan.Have, plan.Backup, plan.Steps[0].Version, plan.Steps[0].Name)
 
 	done, err := sc.Migrate(ctx)
-	fmt.Println("now at version", done.To, done.Backup, err)
+	fmt.Println("up to date:", done.To == plan.Know, err)
 
 	// Before something risky; to go back, with every program stopped: Restore.
 	backup := filepath.Join(dir, "before.db")
@@ -45,7 +45,7 @@ func ExampleOpenSchema() {
 	kept, err := sc.Restore(ctx, backup)
 	fmt.Println(filepath.Ext(kept), err)
 	// Output:
-	// from version 0 to 1 in 1 step(s), backup: false
-	// now at version 1  <nil>
+	// from version 0, backup: false, beginning with step 1, first
+	// up to date: true <nil>
 	// .replaced <nil>
 }

@@ -108,16 +108,25 @@ func version(t testing.TB, path string) int {
 	return ask[int](t, path, `SELECT max(version) FROM durable_schema`)
 }
 
+// newest is the version of the schema that this program knows.
+func newest(t testing.TB) int {
+	t.Helper()
+	p, err := schemaOf(t, file(t), sqlite.Options{}).Plan(t.Context())
+	require.NoError(t, err)
+	return p.Know
+}
+
 func TestAnUpgradeBacksUpFirstAndGoingBackIsARestore(t *testing.T) {
 	path, before := filled(t)
+	n := newest(t)
 	later := sqlite.Options{}.Later(widen, rewrite)
 	sc := schemaOf(t, path, later)
 	m, err := sc.Migrate(t.Context())
 	require.NoError(t, err)
-	require.Equal(t, []int{1, 3}, []int{m.From, m.To})
+	require.Equal(t, []int{n, n + 2}, []int{m.From, m.To})
 	require.Positive(t, m.Took)
 	require.Equal(t, []string{m.Backup}, beside(t, path, ".backup"))
-	require.Regexp(t, `app\.db\.v1-\d{8}T\d{6}\.\d{6}Z\.backup$`, m.Backup)
+	require.Regexp(t, fmt.Sprintf(`app\.db\.v%d-\d{8}T\d{6}\.\d{6}Z\.backup$`, n), m.Backup)
 	require.Empty(t, beside(t, path, ".migrating"))
 	info, err := os.Stat(m.Backup)
 	require.NoError(t, err)
@@ -126,14 +135,14 @@ func TestAnUpgradeBacksUpFirstAndGoingBackIsARestore(t *testing.T) {
 	require.Equal(t, "was pending", ask[string](t, path, `SELECT note FROM durable_runs WHERE id = 'a'`))
 	again, err := sc.Migrate(t.Context())
 	require.NoError(t, err)
-	require.Equal(t, store.Migration{From: 3, To: 3}, again, "there is nothing more to do")
+	require.Equal(t, store.Migration{From: n + 2, To: n + 2}, again, "there is nothing more to do")
 
 	// The new program works with it; the old one says why it does not.
 	st := open(t, path, later)
 	start(t, st, "since")
 	_, err = sqlite.Open(path)
 	require.ErrorIs(t, err, store.ErrSchema)
-	require.ErrorContains(t, err, "schema version 3 is newer than version 1")
+	require.ErrorContains(t, err, fmt.Sprintf("schema version %d is newer than version %d", n+2, n))
 	require.ErrorContains(t, err, "restore the backup")
 
 	old := schemaOf(t, path, sqlite.Options{})
@@ -147,7 +156,7 @@ func TestAnUpgradeBacksUpFirstAndGoingBackIsARestore(t *testing.T) {
 
 	kept, err := old.Restore(t.Context(), m.Backup)
 	require.NoError(t, err)
-	require.Regexp(t, `app\.db\.v3-.*\.replaced$`, kept)
+	require.Regexp(t, fmt.Sprintf(`app\.db\.v%d-.*\.replaced$`, n+2), kept)
 	st = open(t, path, sqlite.Options{})
 	require.Equal(t, before, everything(t, st))
 	start(t, st, "more")
@@ -160,14 +169,15 @@ func TestAnUpgradeBacksUpFirstAndGoingBackIsARestore(t *testing.T) {
 
 func TestADryRunSaysWhatWouldBeDoneAndChangesNothing(t *testing.T) {
 	path, before := filled(t)
+	n := newest(t)
 	bytes, err := os.ReadFile(path)
 	require.NoError(t, err)
 	sc := schemaOf(t, path, sqlite.Options{}.Later(widen, rewrite, `CREATE INDEX durable_later ON durable_runs (workflow)`))
 	p, err := sc.Plan(t.Context())
 	require.NoError(t, err)
-	require.Equal(t, []any{1, 4, true}, []any{p.Have, p.Know, p.Backup})
+	require.Equal(t, []any{n, n + 3, true}, []any{p.Have, p.Know, p.Backup})
 	require.Len(t, p.Steps, 3)
-	require.Equal(t, store.MigrationStep{Version: 2, Name: "later_2", SQL: widen, Rows: map[string]int64{"durable_runs": 4}}, p.Steps[0])
+	require.Equal(t, store.MigrationStep{Version: n + 1, Name: fmt.Sprint("later_", n+1), SQL: widen, Rows: map[string]int64{"durable_runs": 4}}, p.Steps[0])
 	require.Equal(t, map[string]int64{"durable_events": 14, "durable_runs": 4}, p.Steps[1].Rows, "a table of the step's own is not among them")
 	require.Empty(t, p.Steps[2].Rows)
 
@@ -179,7 +189,7 @@ func TestADryRunSaysWhatWouldBeDoneAndChangesNothing(t *testing.T) {
 
 	p, err = schemaOf(t, path, sqlite.Options{}).Plan(t.Context())
 	require.NoError(t, err)
-	require.Equal(t, store.MigrationPlan{Have: 1, Know: 1}, p, "nothing to do")
+	require.Equal(t, store.MigrationPlan{Have: n, Know: n}, p, "nothing to do")
 	p, err = schemaOf(t, path, sqlite.Options{NoMigrationBackup: true}.Later(widen)).Plan(t.Context())
 	require.NoError(t, err)
 	require.False(t, p.Backup)
@@ -187,7 +197,7 @@ func TestADryRunSaysWhatWouldBeDoneAndChangesNothing(t *testing.T) {
 	missing := file(t)
 	p, err = schemaOf(t, missing, sqlite.Options{}).Plan(t.Context())
 	require.NoError(t, err)
-	require.Equal(t, []any{0, 1, false, 1}, []any{p.Have, p.Know, p.Backup, len(p.Steps)})
+	require.Equal(t, []any{0, n, false, n}, []any{p.Have, p.Know, p.Backup, len(p.Steps)})
 	require.NoFileExists(t, missing)
 	_, err = sqlite.OpenSchema(":memory:", sqlite.Options{})
 	require.ErrorIs(t, err, store.ErrInvalid)
@@ -195,10 +205,11 @@ func TestADryRunSaysWhatWouldBeDoneAndChangesNothing(t *testing.T) {
 
 func TestAMigrationThatFailsLeavesTheStoreToTheProgramBefore(t *testing.T) {
 	path, before := filled(t)
+	n := newest(t)
 	for range 3 {
 		_, err := sqlite.OpenOptions(path, sqlite.Options{}.Later(widen, fails))
-		require.ErrorContains(t, err, "later_3")
-		require.Equal(t, 1, version(t, path))
+		require.ErrorContains(t, err, fmt.Sprint("later_", n+2))
+		require.Equal(t, n, version(t, path))
 		require.Empty(t, beside(t, path, ".backup"))
 		require.LessOrEqual(t, len(beside(t, path, ".migrating")), 1, "each try would leave a copy otherwise")
 	}
@@ -226,6 +237,7 @@ func childUpgrades(path, name string) error {
 
 func TestAKillInTheMiddleOfAMigrationLeavesTheSchemaAsItWas(t *testing.T) {
 	path, before := filled(t)
+	n := newest(t)
 	for range 2 {
 		c := spawn(t, "upgrade", path, "forever")
 		require.Eventually(t, func() bool {
@@ -235,7 +247,7 @@ func TestAKillInTheMiddleOfAMigrationLeavesTheSchemaAsItWas(t *testing.T) {
 			return err == nil && info.Size() > 1<<20 && len(beside(t, path, ".migrating")) == 1
 		}, 30*time.Second, time.Millisecond)
 		c.kill(t)
-		require.Equal(t, 1, version(t, path))
+		require.Equal(t, n, version(t, path))
 	}
 	st := open(t, path, sqlite.Options{})
 	require.Equal(t, before, everything(t, st))
@@ -272,7 +284,7 @@ func TestProcessesThatUpgradeAtOnceDoItOnce(t *testing.T) {
 		c.says(t, "upgraded")
 		require.NoError(t, c.cmd.Wait())
 	}
-	require.Equal(t, 3, version(t, path))
+	require.Equal(t, newest(t)+2, version(t, path))
 	require.Len(t, beside(t, path, ""), 1, "one backup")
 	require.Len(t, beside(t, path, ".backup"), 1)
 	h, _ := load(t, open(t, path, sqlite.Options{}.Later(widen, rewrite)), "a")
@@ -281,15 +293,16 @@ func TestProcessesThatUpgradeAtOnceDoItOnce(t *testing.T) {
 
 func TestManualMigrationsAreLeftToTheOperator(t *testing.T) {
 	path, before := filled(t)
+	n := newest(t)
 	o := sqlite.Options{ManualMigrations: true}.Later(widen)
 	for range 2 {
 		_, err := sqlite.OpenOptions(path, o)
 		require.ErrorIs(t, err, store.ErrSchema)
 		var e *store.SchemaError
 		require.ErrorAs(t, err, &e)
-		require.Equal(t, []int{1, 2}, []int{e.Have, e.Know})
-		require.ErrorContains(t, err, "schema version 1 is older than version 2, which this program needs: call Migrate of sqlite.OpenSchema")
-		require.Equal(t, 1, version(t, path))
+		require.Equal(t, []int{n, n + 1}, []int{e.Have, e.Know})
+		require.ErrorContains(t, err, fmt.Sprintf("schema version %d is older than version %d, which this program needs: call Migrate of sqlite.OpenSchema", n, n+1))
+		require.Equal(t, n, version(t, path))
 	}
 	_, err := schemaOf(t, path, o).Migrate(t.Context())
 	require.NoError(t, err)
@@ -297,7 +310,7 @@ func TestManualMigrationsAreLeftToTheOperator(t *testing.T) {
 
 	empty := file(t)
 	start(t, open(t, empty, o), "a") // a new file is nobody's to decide about
-	require.Equal(t, 2, version(t, empty))
+	require.Equal(t, n+1, version(t, empty))
 	_, err = sqlite.OpenOptions(path, sqlite.Options{ManualMigrations: true})
 	require.ErrorContains(t, err, "is newer than")
 }
@@ -325,17 +338,18 @@ func TestAProcessOfTheVersionBeforeGoesOnAcrossAnUpgrade(t *testing.T) {
 // before it begins.
 func TestWithoutABackupThereIsNoMigration(t *testing.T) {
 	path, before := filled(t)
+	n := newest(t)
 	at := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 	later := sqlite.Options{Clock: func() time.Time { return at }}.Later(widen)
-	inTheWay := path + ".v1-20260102T030405.000000Z.migrating"
+	inTheWay := fmt.Sprintf("%s.v%d-20260102T030405.000000Z.migrating", path, n)
 	require.NoError(t, os.MkdirAll(filepath.Join(inTheWay, "x"), 0o700))
 	_, err := sqlite.OpenOptions(path, later)
 	require.ErrorContains(t, err, "which was not begun")
-	require.Equal(t, 1, version(t, path))
+	require.Equal(t, n, version(t, path))
 	require.Equal(t, before, everything(t, open(t, path, sqlite.Options{})))
 	later.NoMigrationBackup = true
 	open(t, path, later)
-	require.Equal(t, 2, version(t, path))
+	require.Equal(t, n+1, version(t, path))
 }
 
 func childRestores(path, from string) error {
