@@ -344,6 +344,13 @@ func claimQueues(t *T) {
 	require.Equal(t, []string{"mail0", "mail1"}, claim(store.QueueRoom{Queue: "mail", Max: 2}), "as many as there is room for")
 	require.Equal(t, []string{"mail2"}, claim(store.QueueRoom{Queue: "mail", Max: 2}), "room is a claim's own")
 	require.Equal(t, []string{"print0", "print1", "print2"}, claim(store.QueueRoom{Queue: "print", Max: -1}), "any number")
+	for i := range 2 {
+		t.run(s, fmt.Sprintf("fax%d", i), func(r *store.Run) { r.Queue = "fax" })
+		t.run(s, fmt.Sprintf("copy%d", i), func(r *store.Run) { r.Queue = "copy" })
+	}
+	runs, err := s.Claim(t.Context(), store.Claim{Executor: "a", Serves: serves, Max: 100, AnyQueue: true, Queues: []store.QueueRoom{{Queue: "copy", Max: 1}}})
+	require.NoError(t, err)
+	require.Equal(t, []string{"copy0", "fax0", "fax1"}, sortedIDs(runs), "S19: AnyQueue takes from every queue, and from a listed one as far as there is room")
 }
 
 // claimKeeps gives every field of the row a value, so that a claim that resets one is

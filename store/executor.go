@@ -1,9 +1,6 @@
 package store
 
-import (
-	"slices"
-	"time"
-)
+import "time"
 
 // Executor is one engine on one store, from Open to Close. Its id is never reused.
 type Executor struct {
@@ -99,12 +96,15 @@ type Claim struct {
 	Serves   []Served
 	Max      int // of runs to take; 0 or less: none
 	IDs      []string
-	// Queues are the named queues to take runs from. A claim without IDs always takes
-	// runs of the unnamed queue, "", and takes those of a named queue only if it is listed;
-	// a queue is listed once.
+	// Queues are the named queues to take runs from, each listed once. A claim without IDs
+	// always takes runs of the unnamed queue, "", and takes those of a named queue only if it
+	// is listed or AnyQueue is set.
 	Queues []QueueRoom
-	// Held, if set, is called, before Claim returns, for each listed queue with a due run
-	// that the claim could not give a place because of a limit of the queue. until is when
+	// AnyQueue: the claim also takes runs of the named queues that are not listed, any
+	// number of each.
+	AnyQueue bool
+	// Held, if set, is called, before Claim returns, for each queue that it takes runs from
+	// with a due run that it could not give a place because of a limit of the queue. until is when
 	// its rate lets the next run begin; 0 if a place must become free or the queue be
 	// resumed first. It must not call the store.
 	Held func(queue string, until Time)
@@ -135,7 +135,22 @@ func (c *Claim) MayTake(r *Run, now Time, ownerLive bool) bool {
 	if len(c.IDs) > 0 {
 		return r.Claimable()
 	}
-	return r.Due(now) && (r.Queue == "" || slices.ContainsFunc(c.Queues, func(q QueueRoom) bool { return q.Queue == r.Queue }))
+	_, takes := c.Room(r.Queue)
+	return takes && r.Due(now)
+}
+
+// Room returns how many runs of a queue c may give a place, negative if any number, and
+// whether it takes runs from that queue at all. A claim with IDs takes them from any.
+func (c *Claim) Room(queue string) (most int, takes bool) {
+	if queue == "" || len(c.IDs) > 0 {
+		return -1, true
+	}
+	for i := range c.Queues {
+		if c.Queues[i].Queue == queue {
+			return c.Queues[i].Max, true
+		}
+	}
+	return -1, c.AnyQueue
 }
 
 // Take returns the row of r after c has claimed it at now, by the store's clock,

@@ -89,10 +89,7 @@ func (d *data) line(lines map[string]*line, name string, c *store.Claim, now sto
 	if l != nil {
 		return l
 	}
-	room := -1
-	if i := slices.IndexFunc(c.Queues, func(q store.QueueRoom) bool { return q.Queue == name }); i >= 0 && len(c.IDs) == 0 {
-		room = c.Queues[i].Max
-	}
+	room, _ := c.Room(name)
 	q := d.queue(name)
 	l = &line{queue: q, gate: gate.New(q.Queue, room, now, d.use(q, now)), now: now, parts: make(map[string][]*run)}
 	lines[name] = l

@@ -91,7 +91,8 @@ func (cl *claiming) due() error {
 		return err
 	}
 	lanes = slices.DeleteFunc(lanes, func(l lane) bool {
-		return l.queue != "" && !slices.ContainsFunc(cl.c.Queues, func(q store.QueueRoom) bool { return q.Queue == l.queue })
+		_, takes := cl.c.Room(l.queue)
+		return !takes
 	})
 	if err := cl.limits(lanes); err != nil {
 		return err
