@@ -68,6 +68,7 @@ const (
 	TxCommitter Capability = "TxCommitter"
 	Backuper    Capability = "Backuper"
 	Maintainer  Capability = "Maintainer"
+	Schedules   Capability = "Schedules"
 
 	// SingleProcess is a limit rather than a capability, so Capabilities does not list
 	// it: the data can be open in one process at a time, through one handle. Cases that
@@ -84,11 +85,12 @@ var costs = map[Capability]string{
 	TxCommitter: "runs and steps cannot share a transaction with the user's own data",
 	Backuper:    "a copy of a live store has to be made by other means",
 	Maintainer:  "statistics and space have to be looked after by other means",
+	Schedules:   "durable.Options.Schedules is refused: runs have to be started at their times by other means",
 }
 
 // Capabilities returns all capabilities.
 func Capabilities() []Capability {
-	return []Capability{Notifier, Meter, Presence, Clocked, TxCommitter, Backuper, Maintainer}
+	return []Capability{Notifier, Meter, Presence, Clocked, TxCommitter, Backuper, Maintainer, Schedules}
 }
 
 func (h Harness) has(c Capability) bool { return slices.Contains(h.Has, c) }
@@ -100,6 +102,7 @@ func found(s store.Store) map[Capability]bool {
 		Notifier: c.Notifier != nil, Meter: c.Meter != nil, Presence: c.Presence != nil,
 		Clocked: c.Clocked != nil, TxCommitter: c.TxCommitter != nil,
 		Backuper: c.Backuper != nil, Maintainer: c.Maintainer != nil, SingleProcess: c.SingleProcess != nil,
+		Schedules: c.Schedules != nil,
 	}
 }
 

@@ -23,13 +23,13 @@ func inMemory() conformance.Harness {
 				Advance: func(d time.Duration) { skew.Add(int64(d)) },
 			}
 		},
-		Has: []conformance.Capability{conformance.Notifier, conformance.Meter, conformance.Clocked},
+		Has: []conformance.Capability{conformance.Notifier, conformance.Meter, conformance.Clocked, conformance.Schedules},
 	}
 }
 
 func TestMemory(t *testing.T) {
 	r := conformance.Run(t, inMemory())
-	require.Len(t, r.Present, 3)
+	require.Len(t, r.Present, 4)
 	require.Len(t, r.Absent, 4)
 }
 

@@ -53,6 +53,7 @@ func sections() []section {
 		{"I", "branch", branchCases},
 		{"J", "delete", deleteCases},
 		{"J", "retention", retentionCases},
+		{"G", "schedule", scheduleCases},
 		{"K", "store", storeCases},
 		{"K", "process", processCases},
 		{"K", "capability", capabilityCases},

@@ -134,7 +134,7 @@ func TestEveryClauseHasABrokenStore(t *testing.T) {
 			shown[c] = true
 		}
 	}
-	for _, m := range mutants() {
+	for _, m := range append(mutants(), scheduleMutants()...) {
 		shown[m.clause] = true
 	}
 	for _, c := range conformance.Cases() {
@@ -170,7 +170,7 @@ func TestCapabilitiesMustBeWhatIsDeclared(t *testing.T) {
 	declared := find(t, "capabilities that are declared")
 	for name, has := range map[string][]conformance.Capability{
 		"one that is there is not declared": {conformance.Notifier, conformance.Meter},
-		"one that is declared is not there": {conformance.Notifier, conformance.Meter, conformance.Clocked, conformance.Presence},
+		"one that is declared is not there": {conformance.Notifier, conformance.Meter, conformance.Clocked, conformance.Schedules, conformance.Presence},
 	} {
 		h := inMemory()
 		h.Has = has

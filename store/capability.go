@@ -81,6 +81,7 @@ type Capabilities struct {
 	Queues        Queues
 	Backuper      Backuper
 	Maintainer    Maintainer
+	Schedules     Schedules
 }
 
 // CapabilitiesOf probes s.
@@ -99,5 +100,6 @@ func CapabilitiesOf(s Store) Capabilities {
 	c.Queues, _ = s.(Queues)
 	c.Backuper, _ = s.(Backuper)
 	c.Maintainer, _ = s.(Maintainer)
+	c.Schedules, _ = s.(Schedules)
 	return c
 }

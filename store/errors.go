@@ -17,6 +17,7 @@ var (
 	ErrOwned       = errors.New("store: a live executor owns the run")
 	ErrOccupied    = errors.New("store: an exclusive key is held by another run")
 	ErrCancelAsked = errors.New("store: a cancel is unread")
+	ErrRevision    = errors.New("store: it was changed meanwhile; read it again")
 	ErrTooLarge    = errors.New("store: too large")
 	ErrUnknown     = errors.New("store: outcome unknown; send the same change again")
 	ErrCorrupt     = errors.New("store: stored data is damaged")

@@ -83,7 +83,7 @@ func Bisect(batch []*store.Change, run func([]*store.Change) ([]error, error), s
 func Blameless(err error) bool {
 	for _, e := range []error{
 		store.ErrClosed, store.ErrInvalid, store.ErrNotFound, store.ErrExists, store.ErrFenced, store.ErrStatus, store.ErrOwned,
-		store.ErrOccupied, store.ErrCancelAsked, store.ErrTooLarge,
+		store.ErrOccupied, store.ErrCancelAsked, store.ErrTooLarge, store.ErrRevision,
 	} {
 		if errors.Is(err, e) {
 			return false

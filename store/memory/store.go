@@ -19,10 +19,11 @@ type Store struct {
 }
 
 var (
-	_ store.Store    = (*Store)(nil)
-	_ store.Notifier = (*Store)(nil)
-	_ store.Meter    = (*Store)(nil)
-	_ store.Clocked  = (*Store)(nil)
+	_ store.Store     = (*Store)(nil)
+	_ store.Notifier  = (*Store)(nil)
+	_ store.Meter     = (*Store)(nil)
+	_ store.Clocked   = (*Store)(nil)
+	_ store.Schedules = (*Store)(nil)
 )
 
 // data is what all handles share.
@@ -39,6 +40,8 @@ type data struct {
 	holds      map[string]string // exclusive key to the id of the run that holds it
 	executors  map[string]*executor
 	joined     int64 // executors registered so far
+	schedules  map[string]*store.Schedule
+	dueInOrder []*store.Schedule // those with a Due, in the order of Due and name
 	listeners  map[*listener]struct{}
 	batch      map[string]struct{} // run ids of the current batch, kept to save allocations
 }
@@ -60,6 +63,7 @@ func OpenAt(clock func() time.Time) *Store {
 		queues:     make(map[string]*queue),
 		holds:      make(map[string]string),
 		executors:  make(map[string]*executor),
+		schedules:  make(map[string]*store.Schedule),
 		listeners:  make(map[*listener]struct{}),
 		batch:      make(map[string]struct{}),
 	}).handle()

@@ -36,6 +36,8 @@ type queries struct {
 	lanes, laneHeads, queueExecuting                                                             *query
 	executors, executorBeat, executorGone, executorExpire, executorDelete, ownedLanes, mailOfOwn *query
 
+	schedule, scheduleInsert, scheduleUpdate, scheduleDelete, schedules, schedulesNamed, schedulesDue *query
+
 	begin, commit, rollback, savepoint, release, rollbackTo *query
 
 	migrations sqlstore.Migrator
@@ -56,6 +58,8 @@ func (q *queries) names() map[string]**query {
 		"lanes": &q.lanes, "lane_heads": &q.laneHeads, "queue_executing": &q.queueExecuting,
 		"executors": &q.executors, "executor_beat": &q.executorBeat, "executor_gone": &q.executorGone, "executor_expire": &q.executorExpire,
 		"executor_delete": &q.executorDelete, "owned_lanes": &q.ownedLanes, "mail_of": &q.mailOfOwn,
+		"schedule": &q.schedule, "schedule_insert": &q.scheduleInsert, "schedule_update": &q.scheduleUpdate, "schedule_delete": &q.scheduleDelete,
+		"schedules": &q.schedules, "schedules_named": &q.schedulesNamed, "schedules_due": &q.schedulesDue,
 	}
 }
 

@@ -22,10 +22,10 @@ var (
 		"internal/payload": {12, 2500, 10, 530, 56},
 		"dashboard":        {9, 1000, 3, 190, 61},
 		"cli":              {30, 4900, 22, 380, 69},
-		"store":            {17, 2200, 2, 353, 55},
-		"store/memory":     {11, 1100, 3, 145, 39},
-		"store/sqlite":     {28, 4400, 11, 408, 45},
-		"store/postgres":   {31, 5900, 15, 494, 55},
+		"store":            {18, 2300, 2, 353, 55},
+		"store/memory":     {12, 1150, 3, 145, 39},
+		"store/sqlite":     {29, 4500, 11, 408, 45},
+		"store/postgres":   {32, 6000, 15, 494, 55},
 
 		"cli/internal/show":   {12, 1000, 0, 190, 66},
 		"cli/internal/target": {8, 1900, 3, 530, 54},
@@ -46,8 +46,8 @@ var (
 		"internal/history.Past":  {36, 40, 6},
 		"internal/history.Audit": {28, 49, 5},
 		"cli.invocation":         {9, 56, 7},
-		"store/sqlite.Store":     {21, 60, 18},
-		"store/postgres.Store":   {25, 83, 17},
+		"store/sqlite.Store":     {21, 64, 19},
+		"store/postgres.Store":   {25, 88, 18},
 	}
 )
 
