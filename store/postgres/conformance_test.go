@@ -18,6 +18,18 @@ import (
 // much faster than a database. It does not wait for the disk: what a case
 // checks does not depend on it.
 func harness(t *testing.T, o postgres.Options, has ...conformance.Capability) conformance.Harness {
+	return harnessOf(t, "postgres", o, has...)
+}
+
+// openWith opens a store with the pool of a driver.
+func openWith(driver, dsn string, o postgres.Options) (store.Store, error) {
+	if driver == "pgx" {
+		return openPgx(dsn, o)
+	}
+	return postgres.OpenOptions(dsn, o)
+}
+
+func harnessOf(t *testing.T, driver string, o postgres.Options, has ...conformance.Capability) conformance.Harness {
 	dsn := pgtest.With(pgtest.DSN(t), "synchronous_commit", "off")
 	n := 0
 	return conformance.Harness{
@@ -25,7 +37,7 @@ func harness(t *testing.T, o postgres.Options, has ...conformance.Capability) co
 			n++
 			o := o
 			o.Schema = fmt.Sprintf("case_%d", n)
-			db := raw(t, pgtest.With(dsn, "search_path", o.Schema))
+			db := rawWith(t, driver, pgtest.With(dsn, "search_path", o.Schema))
 			one := func(text string, args ...any) error {
 				res, err := db.Exec(text, args...)
 				if err != nil {
@@ -37,8 +49,8 @@ func harness(t *testing.T, o postgres.Options, has ...conformance.Capability) co
 				return nil
 			}
 			return conformance.Data{
-				Open:  func() (store.Store, error) { return postgres.OpenOptions(dsn, o) },
-				Place: o.Schema + " " + dsn,
+				Open:  func() (store.Store, error) { return openWith(driver, dsn, o) },
+				Place: driver + " " + o.Schema + " " + dsn,
 				Corrupt: func(run string, seq int64) error {
 					return one(`UPDATE durable_events SET payload = 'damaged' FROM durable_runs r WHERE r.id = $1 AND run_no = r.no AND seq = $2`, run, seq)
 				},
@@ -55,7 +67,7 @@ func harness(t *testing.T, o postgres.Options, has ...conformance.Capability) co
 						if err := errors.Join(err, sc.Close()); err != nil {
 							return nil, err
 						}
-						return postgres.OpenOptions(dsn, back)
+						return openWith(driver, dsn, back)
 					}
 				},
 				Future: func() error {
@@ -77,5 +89,11 @@ func harness(t *testing.T, o postgres.Options, has ...conformance.Capability) co
 func TestConformance(t *testing.T) {
 	all := conformance.Capabilities()
 	report := conformance.Run(t, harness(t, postgres.Options{}, all...))
+	require.Len(t, report.Present, len(all))
+}
+
+func TestConformanceOnAPoolOfPgx(t *testing.T) {
+	all := conformance.Capabilities()
+	report := conformance.Run(t, harnessOf(t, "pgx", postgres.Options{}, all...))
 	require.Len(t, report.Present, len(all))
 }

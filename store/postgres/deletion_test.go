@@ -31,48 +31,50 @@ func long(t testing.TB, s store.Store, id string, n int) *runLog {
 }
 
 func TestEventsOfARunThatIsDeletedMeanwhileDoNotJustEnd(t *testing.T) {
-	s := fresh(t)
-	for name, c := range map[string]store.Cursor{
-		"all": {All: true}, "of a lineage": {}, "from the middle": {All: true, After: 100}, "the tail": {All: true, Tail: 400}, "the tail of a lineage": {Tail: 400},
-	} {
-		for _, again := range []bool{false, true} {
-			t.Run(fmt.Sprintf("%s, created again %v", name, again), func(t *testing.T) {
-				id := strings.ReplaceAll(t.Name(), "/", " ")
-				long(t, s, id, 600)
-				h, err := s.Load(t.Context(), id, c)
-				require.NoError(t, err)
-				var seqs []int64
-				var last error
-				gone := false
-				for e, err := range h.Events {
-					if err != nil {
-						last = err
-						break
-					}
-					if seqs = append(seqs, e.Seq); !gone {
-						gone = true
-						n, err := s.Delete(t.Context(), store.Deletion{RunIDs: []string{id}, Force: true})
-						require.NoError(t, err)
-						require.Equal(t, 1, n)
-						if again {
-							long(t, s, id, 3)
+	onEveryDriver(t, func(t *testing.T, d drive) {
+		s := d.open(t, pgtest.DSN(t))
+		for name, c := range map[string]store.Cursor{
+			"all": {All: true}, "of a lineage": {}, "from the middle": {All: true, After: 100}, "the tail": {All: true, Tail: 400}, "the tail of a lineage": {Tail: 400},
+		} {
+			for _, again := range []bool{false, true} {
+				t.Run(fmt.Sprintf("%s, created again %v", name, again), func(t *testing.T) {
+					id := strings.ReplaceAll(t.Name(), "/", " ")
+					long(t, s, id, 600)
+					h, err := s.Load(t.Context(), id, c)
+					require.NoError(t, err)
+					var seqs []int64
+					var last error
+					gone := false
+					for e, err := range h.Events {
+						if err != nil {
+							last = err
+							break
+						}
+						if seqs = append(seqs, e.Seq); !gone {
+							gone = true
+							n, err := s.Delete(t.Context(), store.Deletion{RunIDs: []string{id}, Force: true})
+							require.NoError(t, err)
+							require.Equal(t, 1, n)
+							if again {
+								long(t, s, id, 3)
+							}
 						}
 					}
-				}
-				if last == nil {
-					require.EqualValues(t, 601, seqs[len(seqs)-1], "all that was there")
-				} else {
-					require.ErrorIs(t, last, store.ErrNotFound)
-				}
-				refused := 0
-				for e, err := range h.Events { // and from the beginning
-					require.ErrorIs(t, err, store.ErrNotFound, "event %d", e.Seq)
-					refused++
-				}
-				require.Equal(t, 1, refused)
-			})
+					if last == nil {
+						require.EqualValues(t, 601, seqs[len(seqs)-1], "all that was there")
+					} else {
+						require.ErrorIs(t, last, store.ErrNotFound)
+					}
+					refused := 0
+					for e, err := range h.Events { // and from the beginning
+						require.ErrorIs(t, err, store.ErrNotFound, "event %d", e.Seq)
+						refused++
+					}
+					require.Equal(t, 1, refused)
+				})
+			}
 		}
-	}
+	})
 }
 
 // S3, S22: an append that was under way while its run was deleted may leave an

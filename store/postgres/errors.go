@@ -81,8 +81,19 @@ func connectionLost(err error) bool {
 		errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, net.ErrClosed) {
 		return true
 	}
-	_, ok := errors.AsType[net.Error](err)
-	return ok && !errors.Is(err, context.DeadlineExceeded)
+	if errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) {
+		return false
+	}
+	if _, ok := errors.AsType[net.Error](err); ok {
+		return true
+	}
+	// pgx says so of a connection that it finds closed. It is not true that nothing
+	// was sent: the answer to a COMMIT that is lost looks the same.
+	var unsent interface {
+		error
+		SafeToRetry() bool
+	}
+	return errors.As(err, &unsent) && unsent.SafeToRetry()
 }
 
 // described wraps a database error for the caller.

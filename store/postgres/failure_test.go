@@ -167,46 +167,50 @@ func times(n int) int {
 }
 
 func TestAnswersThatAreCutLoseAndDoubleNothing(t *testing.T) {
-	dsn := pgtest.DSN(t)
-	p := proxy.New(t, proxy.Target(dsn))
-	c := &crowd{t: t, store: open(t, p.DSN(dsn)), steps: 5, sink: "sink"}
-	cuts := times(60)
-	c.run(func() {
-		var seen atomic.Int64
-		p.SetPolicy(func(r proxy.Request) proxy.Action {
-			writes := slices.ContainsFunc(r.SQL, func(s string) bool {
-				return s == "COMMIT" || strings.Contains(s, "INSERT INTO")
+	onEveryDriver(t, func(t *testing.T, d drive) {
+		dsn := pgtest.DSN(t)
+		p := proxy.New(t, proxy.Target(dsn))
+		c := &crowd{t: t, store: d.open(t, p.DSN(dsn)), steps: 5, sink: "sink"}
+		cuts := times(60)
+		c.run(func() {
+			var seen atomic.Int64
+			p.SetPolicy(func(r proxy.Request) proxy.Action {
+				writes := slices.ContainsFunc(r.SQL, func(s string) bool {
+					return strings.EqualFold(s, "COMMIT") || strings.Contains(s, "INSERT INTO")
+				})
+				if !r.Executes || !writes || seen.Add(1)%20 != 0 {
+					return proxy.Pass
+				}
+				return []proxy.Action{proxy.CutReply, proxy.CutBlind, proxy.CutBefore}[rand.N(3)]
 			})
-			if !r.Executes || !writes || seen.Add(1)%20 != 0 {
-				return proxy.Pass
-			}
-			return []proxy.Action{proxy.CutReply, proxy.CutBlind, proxy.CutBefore}[rand.N(3)]
+			require.Eventually(t, func() bool { return p.Cuts() >= cuts || t.Failed() }, time.Duration(times(1))*time.Minute, 5*time.Millisecond)
+			p.SetPolicy(nil)
 		})
-		require.Eventually(t, func() bool { return p.Cuts() >= cuts || t.Failed() }, time.Duration(times(1))*time.Minute, 5*time.Millisecond)
-		p.SetPolicy(nil)
+		t.Logf("%d answers cut, %d runs", p.Cuts(), c.total.Load())
 	})
-	t.Logf("%d answers cut, %d runs", p.Cuts(), c.total.Load())
 }
 
 func TestTerminatedBackendsLoseAndDoubleNothing(t *testing.T) {
-	dsn := pgtest.DSN(t)
-	admin := raw(t, dsn)
-	admin.SetMaxOpenConns(1)
-	c := &crowd{t: t, store: open(t, dsn), steps: 5, sink: "sink"}
-	killed, want := 0, times(60)
-	c.run(func() {
-		for deadline := time.Now().Add(time.Duration(times(1)) * time.Minute); killed < want && time.Now().Before(deadline) && !t.Failed(); {
-			before := c.total.Load()
-			var n int
-			require.NoError(t, admin.Get(&n, `SELECT count(pg_terminate_backend(pid)) FROM pg_stat_activity
+	onEveryDriver(t, func(t *testing.T, d drive) {
+		dsn := pgtest.DSN(t)
+		admin := raw(t, dsn)
+		admin.SetMaxOpenConns(1)
+		c := &crowd{t: t, store: d.open(t, dsn), steps: 5, sink: "sink"}
+		killed, want := 0, times(60)
+		c.run(func() {
+			for deadline := time.Now().Add(time.Duration(times(1)) * time.Minute); killed < want && time.Now().Before(deadline) && !t.Failed(); {
+				before := c.total.Load()
+				var n int
+				require.NoError(t, admin.Get(&n, `SELECT count(pg_terminate_backend(pid)) FROM pg_stat_activity
 				WHERE datname = current_database() AND pid <> pg_backend_pid()`))
-			killed += n
-			// Let something be done in between.
-			require.Eventually(t, func() bool { return c.total.Load() > before || t.Failed() }, time.Minute, time.Millisecond)
-		}
+				killed += n
+				// Let something be done in between.
+				require.Eventually(t, func() bool { return c.total.Load() > before || t.Failed() }, time.Minute, time.Millisecond)
+			}
+		})
+		t.Logf("%d sessions terminated, %d runs", killed, c.total.Load())
+		require.GreaterOrEqual(t, killed, want)
 	})
-	t.Logf("%d sessions terminated, %d runs", killed, c.total.Load())
-	require.GreaterOrEqual(t, killed, want)
 }
 
 func TestAServerThatIsRestartedUnderLoadLosesAndDoublesNothing(t *testing.T) {
@@ -234,23 +238,25 @@ func TestAServerThatIsRestartedUnderLoadLosesAndDoublesNothing(t *testing.T) {
 }
 
 func TestAStricterIsolationOfTheServerIsNoObstacle(t *testing.T) {
-	for _, level := range []string{"serializable", "repeatable read"} {
-		t.Run(level, func(t *testing.T) {
-			dsn := pgtest.With(pgtest.DSN(t), "default_transaction_isolation", level)
-			// Pooled leaves the sessions as the server makes them.
-			for _, pooled := range []bool{false, true} {
-				s := openOptions(t, dsn, postgres.Options{Pooled: pooled})
-				c := &crowd{t: t, store: s, steps: 3, sink: fmt.Sprintf("sink-%v", pooled)}
-				if pooled {
-					_, err := s.Delete(t.Context(), store.Deletion{RunIDs: ids(t, s), Force: true})
-					require.NoError(t, err)
+	onEveryDriver(t, func(t *testing.T, d drive) {
+		for _, level := range []string{"serializable", "repeatable read"} {
+			t.Run(level, func(t *testing.T) {
+				dsn := pgtest.With(pgtest.DSN(t), "default_transaction_isolation", level)
+				// Pooled leaves the sessions as the server makes them.
+				for _, pooled := range []bool{false, true} {
+					s := d.openOptions(t, dsn, postgres.Options{Pooled: pooled})
+					c := &crowd{t: t, store: s, steps: 3, sink: fmt.Sprintf("sink-%v", pooled)}
+					if pooled {
+						_, err := s.Delete(t.Context(), store.Deletion{RunIDs: ids(t, s), Force: true})
+						require.NoError(t, err)
+					}
+					c.run(func() {
+						require.Eventually(t, func() bool { return c.total.Load() >= 50 || t.Failed() }, time.Minute, time.Millisecond)
+					})
 				}
-				c.run(func() {
-					require.Eventually(t, func() bool { return c.total.Load() >= 50 || t.Failed() }, time.Minute, time.Millisecond)
-				})
-			}
-		})
-	}
+			})
+		}
+	})
 }
 
 func ids(t *testing.T, s store.Store) (all []string) {
@@ -268,122 +274,130 @@ func ids(t *testing.T, s store.Store) (all []string) {
 }
 
 func TestAnUnknownOutcomeIsSaidAndSettledByTheSameChange(t *testing.T) {
-	dsn := pgtest.DSN(t)
-	p := proxy.New(t, proxy.Target(dsn))
-	s, direct := open(t, p.DSN(dsn)), open(t, dsn)
-	r := &runLog{id: "r"}
-	commit(t, s, r.create("me"))
-	commit(t, s, r.step(nil))
-	step := r.step(nil)
-	var cut atomic.Bool
-	p.SetPolicy(func(q proxy.Request) proxy.Action {
-		if cut.Load() {
-			return proxy.CutBefore // the server stays out of reach
-		}
-		if q.Executes && slices.ContainsFunc(q.SQL, func(s string) bool { return strings.Contains(s, "INSERT INTO") }) {
-			cut.Store(true)
-			return proxy.CutReply
-		}
-		return proxy.Pass
-	})
-	ctx, cancel := context.WithTimeout(t.Context(), 300*time.Millisecond)
-	defer cancel()
-	start := time.Now()
-	err := s.Commit(ctx, []store.Change{step})[0]
-	require.ErrorIs(t, err, store.ErrUnknown)
-	require.Less(t, time.Since(start), 5*time.Second, "the context bounds how long it tries")
-	_, events := load(t, direct, "r")
-	require.Len(t, events, 3, "and yet it was carried out")
+	onEveryDriver(t, func(t *testing.T, d drive) {
+		dsn := pgtest.DSN(t)
+		p := proxy.New(t, proxy.Target(dsn))
+		s, direct := d.open(t, p.DSN(dsn)), d.open(t, dsn)
+		r := &runLog{id: "r"}
+		commit(t, s, r.create("me"))
+		commit(t, s, r.step(nil))
+		step := r.step(nil)
+		var cut atomic.Bool
+		p.SetPolicy(func(q proxy.Request) proxy.Action {
+			if cut.Load() {
+				return proxy.CutBefore // the server stays out of reach
+			}
+			if q.Executes && slices.ContainsFunc(q.SQL, func(s string) bool { return strings.Contains(s, "INSERT INTO") }) {
+				cut.Store(true)
+				return proxy.CutReply
+			}
+			return proxy.Pass
+		})
+		ctx, cancel := context.WithTimeout(t.Context(), 300*time.Millisecond)
+		defer cancel()
+		start := time.Now()
+		err := s.Commit(ctx, []store.Change{step})[0]
+		require.ErrorIs(t, err, store.ErrUnknown)
+		require.Less(t, time.Since(start), 5*time.Second, "the context bounds how long it tries")
+		_, events := load(t, direct, "r")
+		require.Len(t, events, 3, "and yet it was carried out")
 
-	p.SetPolicy(nil)
-	commit(t, s, step)
-	_, events = load(t, direct, "r")
-	require.Len(t, events, 3)
-	commit(t, s, r.complete())
+		p.SetPolicy(nil)
+		commit(t, s, step)
+		_, events = load(t, direct, "r")
+		require.Len(t, events, 3)
+		commit(t, s, r.complete())
+	})
 }
 
 func TestAServerOutOfReachIsNoUnknownOutcome(t *testing.T) {
-	dsn := pgtest.DSN(t)
-	p := proxy.New(t, proxy.Target(dsn))
-	s := openOptions(t, p.DSN(dsn), postgres.Options{NoPresence: true})
-	r := &runLog{id: "r"}
-	create := r.create("me")
-	p.SetPolicy(func(proxy.Request) proxy.Action { return proxy.CutBefore })
-	ctx, cancel := context.WithTimeout(t.Context(), 200*time.Millisecond)
-	defer cancel()
-	err := s.Commit(ctx, []store.Change{create})[0]
-	require.Error(t, err)
-	require.NotErrorIs(t, err, store.ErrUnknown, "a transaction that was not committed did not happen")
-	p.SetPolicy(nil)
-	commit(t, s, create)
+	onEveryDriver(t, func(t *testing.T, d drive) {
+		dsn := pgtest.DSN(t)
+		p := proxy.New(t, proxy.Target(dsn))
+		s := d.openOptions(t, p.DSN(dsn), postgres.Options{NoPresence: true})
+		r := &runLog{id: "r"}
+		create := r.create("me")
+		p.SetPolicy(func(proxy.Request) proxy.Action { return proxy.CutBefore })
+		ctx, cancel := context.WithTimeout(t.Context(), 200*time.Millisecond)
+		defer cancel()
+		err := s.Commit(ctx, []store.Change{create})[0]
+		require.Error(t, err)
+		require.NotErrorIs(t, err, store.ErrUnknown, "a transaction that was not committed did not happen")
+		p.SetPolicy(nil)
+		commit(t, s, create)
+	})
 }
 
 // A claim whose answer is lost must not leave a run with a live owner that does
 // not know of it.
 func TestAClaimWhoseAnswerIsLostIsReturnedAllTheSame(t *testing.T) {
-	dsn := pgtest.DSN(t)
-	p := proxy.New(t, proxy.Target(dsn))
-	s := openOptions(t, p.DSN(dsn), postgres.Options{NoPresence: true})
-	e := store.Executor{ID: "e", Lease: time.Minute, Serves: []store.Served{{Workflow: "w", Versions: []string{"1"}}}}
-	_, err := s.Beat(t.Context(), e)
-	require.NoError(t, err)
-	const n = 20
-	for i := range n {
-		r := &runLog{id: fmt.Sprintf("r%d", i)}
-		commit(t, s, r.create(""))
-	}
-	var seen atomic.Int64
-	p.SetPolicy(func(r proxy.Request) proxy.Action {
-		if slices.Contains(r.SQL, "COMMIT") && seen.Add(1)%3 == 0 {
-			return []proxy.Action{proxy.CutReply, proxy.CutBlind, proxy.CutBefore}[seen.Load()/3%3]
+	onEveryDriver(t, func(t *testing.T, d drive) {
+		dsn := pgtest.DSN(t)
+		p := proxy.New(t, proxy.Target(dsn))
+		s := d.openOptions(t, p.DSN(dsn), postgres.Options{NoPresence: true})
+		e := store.Executor{ID: "e", Lease: time.Minute, Serves: []store.Served{{Workflow: "w", Versions: []string{"1"}}}}
+		_, err := s.Beat(t.Context(), e)
+		require.NoError(t, err)
+		const n = 20
+		for i := range n {
+			r := &runLog{id: fmt.Sprintf("r%d", i)}
+			commit(t, s, r.create(""))
 		}
-		return proxy.Pass
+		var seen atomic.Int64
+		p.SetPolicy(func(r proxy.Request) proxy.Action {
+			if slices.ContainsFunc(r.SQL, func(s string) bool { return strings.EqualFold(s, "COMMIT") }) && seen.Add(1)%3 == 0 {
+				return []proxy.Action{proxy.CutReply, proxy.CutBlind, proxy.CutBefore}[seen.Load()/3%3]
+			}
+			return proxy.Pass
+		})
+		got := map[string]int64{}
+		require.Eventually(t, func() bool {
+			runs, err := s.Claim(t.Context(), store.Claim{Executor: "e", Serves: e.Serves, Max: n})
+			if err != nil {
+				t.Logf("claim: %v", err)
+			}
+			for i := range runs {
+				require.NotContains(t, got, runs[i].ID, "S19")
+				got[runs[i].ID] = runs[i].Epoch
+				require.Equal(t, runs[i].Epoch, runs[i].Last.Epoch)
+			}
+			return len(got) == n
+		}, 30*time.Second, time.Millisecond)
+		require.Positive(t, p.Cuts())
+		p.SetPolicy(nil)
+		for id, epoch := range got {
+			h, events := load(t, s, id)
+			require.Equal(t, epoch, h.Run.Epoch)
+			require.Len(t, events, 2, "claimed once")
+		}
 	})
-	got := map[string]int64{}
-	require.Eventually(t, func() bool {
-		runs, err := s.Claim(t.Context(), store.Claim{Executor: "e", Serves: e.Serves, Max: n})
-		if err != nil {
-			t.Logf("claim: %v", err)
-		}
-		for i := range runs {
-			require.NotContains(t, got, runs[i].ID, "S19")
-			got[runs[i].ID] = runs[i].Epoch
-			require.Equal(t, runs[i].Epoch, runs[i].Last.Epoch)
-		}
-		return len(got) == n
-	}, 30*time.Second, time.Millisecond)
-	require.Positive(t, p.Cuts())
-	p.SetPolicy(nil)
-	for id, epoch := range got {
-		h, events := load(t, s, id)
-		require.Equal(t, epoch, h.Run.Epoch)
-		require.Len(t, events, 2, "claimed once")
-	}
 }
 
 // A session that went to a server which takes no writes any more, as an old
 // primary after a failover, is given up for a new one.
 func TestASessionThatTakesNoWritesIsGivenUp(t *testing.T) {
-	dsn := pgtest.DSN(t)
-	s := open(t, dsn)
-	r := &runLog{id: "r"}
-	commit(t, s, r.create("me"))
-	admin := raw(t, dsn)
-	readOnly := func(v string) {
-		admin.MustExec(`DO $$ BEGIN EXECUTE format('ALTER DATABASE %I SET default_transaction_read_only = ` + v + `', current_database()); END $$`)
-	}
-	readOnly("on")
-	admin.MustExec(`SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = current_database() AND pid <> pg_backend_pid()`)
-	step := r.step(nil)
-	ctx, cancel := context.WithTimeout(t.Context(), 200*time.Millisecond)
-	defer cancel()
-	err := s.Commit(ctx, []store.Change{step})[0]
-	require.ErrorContains(t, err, "read-only")
-	admin = raw(t, dsn)
-	admin.SetMaxOpenConns(1)
-	admin.MustExec("SET default_transaction_read_only = off")
-	readOnly("off")
-	commit(t, s, step)
-	_, events := load(t, s, "r")
-	require.Len(t, events, 2)
+	onEveryDriver(t, func(t *testing.T, d drive) {
+		dsn := pgtest.DSN(t)
+		s := d.open(t, dsn)
+		r := &runLog{id: "r"}
+		commit(t, s, r.create("me"))
+		admin := raw(t, dsn)
+		readOnly := func(v string) {
+			admin.MustExec(`DO $$ BEGIN EXECUTE format('ALTER DATABASE %I SET default_transaction_read_only = ` + v + `', current_database()); END $$`)
+		}
+		readOnly("on")
+		admin.MustExec(`SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = current_database() AND pid <> pg_backend_pid()`)
+		step := r.step(nil)
+		ctx, cancel := context.WithTimeout(t.Context(), 200*time.Millisecond)
+		defer cancel()
+		err := s.Commit(ctx, []store.Change{step})[0]
+		require.ErrorContains(t, err, "read-only")
+		admin = raw(t, dsn)
+		admin.SetMaxOpenConns(1)
+		admin.MustExec("SET default_transaction_read_only = off")
+		readOnly("off")
+		commit(t, s, step)
+		_, events := load(t, s, "r")
+		require.Len(t, events, 2)
+	})
 }

@@ -26,9 +26,11 @@ func openOptions(t testing.TB, dsn string, o postgres.Options) *postgres.Store {
 
 func fresh(t testing.TB) *postgres.Store { return open(t, pgtest.DSN(t)) }
 
-func raw(t testing.TB, dsn string) *sqlx.DB {
+func raw(t testing.TB, dsn string) *sqlx.DB { return rawWith(t, "postgres", dsn) }
+
+func rawWith(t testing.TB, driver, dsn string) *sqlx.DB {
 	t.Helper()
-	db, err := sqlx.Open("postgres", dsn)
+	db, err := sqlx.Open(driver, dsn)
 	require.NoError(t, err)
 	t.Cleanup(func() { db.Close() })
 	return db

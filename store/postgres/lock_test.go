@@ -15,92 +15,96 @@ import (
 // One transaction that somebody left open, with a change of one run in it, must
 // not hold up the other runs of a batch.
 func TestALockOnOneRunHoldsUpNoOtherRunOfItsBatch(t *testing.T) {
-	priority := int32(3)
-	plain := func(r *runLog) store.Change { return r.step(nil) }
-	for name, stuck := range map[string]struct {
-		holds, wants func(r *runLog) store.Change
-	}{
-		"a place in the log": {plain, plain},
-		"a row": {func(r *runLog) store.Change {
-			return store.Change{Send: []store.Message{{To: r.id, Kind: store.KindSignal, ID: "m"}}}
-		}, func(r *runLog) store.Change {
-			c := r.step(nil)
-			c.Row = &store.RowPatch{Priority: &priority}
-			return c
-		}},
-	} {
-		t.Run(name, func(t *testing.T) {
-			dsn := pgtest.DSN(t)
-			s := open(t, dsn)
-			const n = 60
-			runs, batch := make([]*runLog, n), make([]store.Change, n)
-			for i := range runs {
-				runs[i] = &runLog{id: fmt.Sprint("r", i)}
-				batch[i] = runs[i].create("me")
-			}
-			commit(t, s, batch...)
-			tx := raw(t, dsn).MustBegin()
-			theirs, ours := *runs[41], *runs[41]
-			require.NoError(t, s.CommitIn(t.Context(), tx, stuck.holds(&theirs)))
-			batch[41] = stuck.wants(&ours)
-			for round := range 5 {
+	onEveryDriver(t, func(t *testing.T, d drive) {
+		priority := int32(3)
+		plain := func(r *runLog) store.Change { return r.step(nil) }
+		for name, stuck := range map[string]struct {
+			holds, wants func(r *runLog) store.Change
+		}{
+			"a place in the log": {plain, plain},
+			"a row": {func(r *runLog) store.Change {
+				return store.Change{Send: []store.Message{{To: r.id, Kind: store.KindSignal, ID: "m"}}}
+			}, func(r *runLog) store.Change {
+				c := r.step(nil)
+				c.Row = &store.RowPatch{Priority: &priority}
+				return c
+			}},
+		} {
+			t.Run(name, func(t *testing.T) {
+				dsn := pgtest.DSN(t)
+				s := d.open(t, dsn)
+				const n = 60
+				runs, batch := make([]*runLog, n), make([]store.Change, n)
 				for i := range runs {
-					if i != 41 {
-						batch[i] = runs[i].step(nil)
-					}
+					runs[i] = &runLog{id: fmt.Sprint("r", i)}
+					batch[i] = runs[i].create("me")
 				}
-				began := time.Now()
-				errs := s.Commit(t.Context(), batch)
-				took := time.Since(began)
-				t.Logf("round %d took %v", round, took)
-				for i, err := range errs {
-					if i != 41 {
-						require.NoError(t, err, i)
+				commit(t, s, batch...)
+				tx := raw(t, dsn).MustBegin()
+				theirs, ours := *runs[41], *runs[41]
+				require.NoError(t, s.CommitIn(t.Context(), tx, stuck.holds(&theirs)))
+				batch[41] = stuck.wants(&ours)
+				for round := range 5 {
+					for i := range runs {
+						if i != 41 {
+							batch[i] = runs[i].step(nil)
+						}
 					}
+					began := time.Now()
+					errs := s.Commit(t.Context(), batch)
+					took := time.Since(began)
+					t.Logf("round %d took %v", round, took)
+					for i, err := range errs {
+						if i != 41 {
+							require.NoError(t, err, i)
+						}
+					}
+					require.Error(t, errs[41])
+					require.NotErrorIs(t, errs[41], store.ErrUnknown, "nothing was written")
+					require.Less(t, took, []time.Duration{3 * time.Second, time.Second}[min(round, 1)])
 				}
-				require.Error(t, errs[41])
-				require.NotErrorIs(t, errs[41], store.ErrUnknown, "nothing was written")
-				require.Less(t, took, []time.Duration{3 * time.Second, time.Second}[min(round, 1)])
-			}
-			// Alone, it waits for the lock, and is carried out once that is free.
-			time.AfterFunc(200*time.Millisecond, func() { _ = tx.Rollback() })
-			commit(t, s, batch[41])
-		})
-	}
+				// Alone, it waits for the lock, and is carried out once that is free.
+				time.AfterFunc(200*time.Millisecond, func() { _ = tx.Rollback() })
+				commit(t, s, batch[41])
+			})
+		}
+	})
 }
 
 // A Claim gives out what it has, however long somebody is at another run.
 func TestALockOnOneRunHoldsUpNoClaimOfOthers(t *testing.T) {
-	dsn := pgtest.DSN(t)
-	s := open(t, dsn)
-	beat(t, s, executor("me", time.Minute))
-	var ids []string
-	for i := range 4 {
-		r := &runLog{id: fmt.Sprint("r", i)}
-		commit(t, s, r.create(""))
-		ids = append(ids, r.id)
-	}
-	tx := raw(t, dsn).MustBegin()
-	tx.MustExec("SELECT 1 FROM durable_runs WHERE id IN ('r0', 'r1') FOR UPDATE")
-	for _, c := range []store.Claim{
-		{Executor: "me", Serves: serves, Max: 10},
-		{Executor: "me", Serves: serves, Max: 10},
-		{Executor: "me", Serves: serves, Max: 10, IDs: ids},
-	} {
-		began := time.Now()
-		runs, err := s.Claim(t.Context(), c)
-		took := time.Since(began)
-		t.Logf("%d runs, %v, took %v", len(runs), err, took)
-		require.Less(t, took, 2*time.Second)
-		if c.IDs != nil {
-			require.Error(t, err, "they may be had yet")
+	onEveryDriver(t, func(t *testing.T, d drive) {
+		dsn := pgtest.DSN(t)
+		s := d.open(t, dsn)
+		beat(t, s, executor("me", time.Minute))
+		var ids []string
+		for i := range 4 {
+			r := &runLog{id: fmt.Sprint("r", i)}
+			commit(t, s, r.create(""))
+			ids = append(ids, r.id)
 		}
-		for _, r := range runs {
-			require.NotContains(t, []string{"r0", "r1"}, r.ID)
+		tx := raw(t, dsn).MustBegin()
+		tx.MustExec("SELECT 1 FROM durable_runs WHERE id IN ('r0', 'r1') FOR UPDATE")
+		for _, c := range []store.Claim{
+			{Executor: "me", Serves: serves, Max: 10},
+			{Executor: "me", Serves: serves, Max: 10},
+			{Executor: "me", Serves: serves, Max: 10, IDs: ids},
+		} {
+			began := time.Now()
+			runs, err := s.Claim(t.Context(), c)
+			took := time.Since(began)
+			t.Logf("%d runs, %v, took %v", len(runs), err, took)
+			require.Less(t, took, 2*time.Second)
+			if c.IDs != nil {
+				require.Error(t, err, "they may be had yet")
+			}
+			for _, r := range runs {
+				require.NotContains(t, []string{"r0", "r1"}, r.ID)
+			}
 		}
-	}
-	time.AfterFunc(100*time.Millisecond, func() { _ = tx.Rollback() })
-	runs, err := s.Claim(context.WithoutCancel(t.Context()), store.Claim{Executor: "me", Serves: serves, Max: 10, IDs: ids})
-	require.NoError(t, err)
-	require.Len(t, runs, 2, "it waits for a lock that is held for a moment")
+		time.AfterFunc(100*time.Millisecond, func() { _ = tx.Rollback() })
+		runs, err := s.Claim(context.WithoutCancel(t.Context()), store.Claim{Executor: "me", Serves: serves, Max: 10, IDs: ids})
+		require.NoError(t, err)
+		require.Len(t, runs, 2, "it waits for a lock that is held for a moment")
+	})
 }

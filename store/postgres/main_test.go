@@ -15,8 +15,9 @@ import (
 // of package pgtest belongs to the process.
 func TestMain(m *testing.M) {
 	conformance.Main(func(place string) (store.Store, error) {
+		driver, place, _ := strings.Cut(place, " ")
 		schema, dsn, _ := strings.Cut(place, " ")
-		return postgres.OpenOptions(dsn, postgres.Options{Schema: schema})
+		return openWith(driver, dsn, postgres.Options{Schema: schema})
 	})
 	goleak.VerifyTestMain(m,
 		goleak.IgnoreAnyFunction("github.com/holdfast-dev/holdfast/test/pgtest.(*Cluster).start.func1"))

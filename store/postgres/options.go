@@ -23,8 +23,10 @@ type Options struct {
 	// concurrent commits wait for each other.
 	Writers int
 	// DSN is for New: with it the store opens the one connection that it cannot
-	// take from a pool, the one that listens. Without it the store learns of
-	// other processes' changes only at the next beat, and has no presence.
+	// take from a pool, the one that listens. That one is lib/pq's, whatever the
+	// driver of the pool is, and DSN is a connection string as lib/pq understands
+	// it. Without it the store learns of other processes' changes only at the next
+	// beat, and has no presence.
 	DSN string
 	// Pooled says that connections go through a pooler that gives each transaction
 	// another server session, such as PgBouncer in transaction mode. The pooler
@@ -123,8 +125,10 @@ func connect(dsn string, silence time.Duration) (*sqlx.DB, error) {
 // New uses connections of db, which stays open when the store is closed. The
 // store reserves Options.Writers of them; db needs at least two more.
 //
-// The driver of db must be github.com/lib/pq, or wrap it, as tracing drivers do.
-// Any other driver is refused with an error that matches store.ErrInvalid.
+// The driver of db must be github.com/lib/pq or github.com/jackc/pgx/v5/stdlib, in any
+// of its query modes, or wrap one of them, as tracing drivers do: a *sql.DB of pgx is
+// passed as sqlx.NewDb(db, "pgx"). Any other driver is refused with an error that matches
+// store.ErrInvalid.
 //
 // The caller must bound how long a server may stay silent, in the dialer of db.
 // Without a bound, a server that hangs blocks calls, and Close, until the

@@ -87,14 +87,16 @@ func TestASchemaOfItsOwnIsMadeAndUsed(t *testing.T) {
 }
 
 func TestASearchPathThatChangesLeadsNowhereElse(t *testing.T) {
-	dsn := pgtest.DSN(t)
-	s := open(t, dsn)
-	db := raw(t, dsn)
-	db.MustExec(`DO $$ BEGIN EXECUTE format('ALTER ROLE CURRENT_USER IN DATABASE %I SET search_path = elsewhere', current_database()); END $$`)
-	db.MustExec(`SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = current_database() AND pid <> pg_backend_pid()`)
-	r := &runLog{id: "r"}
-	commit(t, s, r.create("me"))
-	load(t, s, "r")
+	onEveryDriver(t, func(t *testing.T, d drive) {
+		dsn := pgtest.DSN(t)
+		s := d.open(t, dsn)
+		db := raw(t, dsn)
+		db.MustExec(`DO $$ BEGIN EXECUTE format('ALTER ROLE CURRENT_USER IN DATABASE %I SET search_path = elsewhere', current_database()); END $$`)
+		db.MustExec(`SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = current_database() AND pid <> pg_backend_pid()`)
+		r := &runLog{id: "r"}
+		commit(t, s, r.create("me"))
+		load(t, s, "r")
+	})
 }
 
 func TestASchemaNameThatCouldBeSQLIsRefused(t *testing.T) {
@@ -169,33 +171,37 @@ func TestANewerSchemaIsRefusedAndLeftAlone(t *testing.T) {
 }
 
 func TestTextsThatAColumnCannotHoldAreRefusedAndOthersGoOn(t *testing.T) {
-	s := fresh(t)
-	bad, good := &runLog{id: "bad"}, &runLog{id: "good"}
-	commit(t, s, bad.create("me"), good.create("me"))
-	c := bad.step(nil)
-	c.Events[0].Data = []byte("{\"a\":\"\x00\"}")
-	errs := s.Commit(t.Context(), []store.Change{c, good.step(nil)})
-	require.ErrorIs(t, errs[0], store.ErrInvalid)
-	require.NoError(t, errs[1])
-	// A reason is what some error said; it is mended, since its run must end.
-	bad.seq, bad.sum = 1, 0
-	_, events := load(t, s, "bad")
-	bad.sum = events[0].Sum
-	done := bad.complete()
-	reason := "no \x00 such \xff file"
-	done.Row.Reason = &reason
-	commit(t, s, done)
-	h, _ := load(t, s, "bad")
-	require.Equal(t, "no \uFFFD such \uFFFD file", h.Run.Reason)
+	onEveryDriver(t, func(t *testing.T, d drive) {
+		s := d.open(t, pgtest.DSN(t))
+		bad, good := &runLog{id: "bad"}, &runLog{id: "good"}
+		commit(t, s, bad.create("me"), good.create("me"))
+		c := bad.step(nil)
+		c.Events[0].Data = []byte("{\"a\":\"\x00\"}")
+		errs := s.Commit(t.Context(), []store.Change{c, good.step(nil)})
+		require.ErrorIs(t, errs[0], store.ErrInvalid)
+		require.NoError(t, errs[1])
+		// A reason is what some error said; it is mended, since its run must end.
+		bad.seq, bad.sum = 1, 0
+		_, events := load(t, s, "bad")
+		bad.sum = events[0].Sum
+		done := bad.complete()
+		reason := "no \x00 such \xff file"
+		done.Row.Reason = &reason
+		commit(t, s, done)
+		h, _ := load(t, s, "bad")
+		require.Equal(t, "no \uFFFD such \uFFFD file", h.Run.Reason)
+	})
 }
 
 func TestPayloadsAreReadableInPsql(t *testing.T) {
-	dsn := pgtest.DSN(t)
-	s := open(t, dsn)
-	r := &runLog{id: "r"}
-	commit(t, s, r.create("me"))
-	commit(t, s, r.step([]byte("hf1 json int@1\n{\"n\":1}\x00\xff")))
-	var payload string
-	require.NoError(t, raw(t, dsn).Get(&payload, "SELECT payload FROM durable_history WHERE run = 'r' AND seq = 2"))
-	require.Equal(t, "hf1 json int@1\n{\"n\":1}\\000\\377", payload)
+	onEveryDriver(t, func(t *testing.T, d drive) {
+		dsn := pgtest.DSN(t)
+		s := d.open(t, dsn)
+		r := &runLog{id: "r"}
+		commit(t, s, r.create("me"))
+		commit(t, s, r.step([]byte("hf1 json int@1\n{\"n\":1}\x00\xff")))
+		var payload string
+		require.NoError(t, raw(t, dsn).Get(&payload, "SELECT payload FROM durable_history WHERE run = 'r' AND seq = 2"))
+		require.Equal(t, "hf1 json int@1\n{\"n\":1}\\000\\377", payload)
+	})
 }

@@ -219,7 +219,11 @@ func (w *wire) stmt(name string) (driver.Stmt, error) {
 }
 
 func (w *wire) failed(name string, err error) error {
-	switch faultOf(err) {
+	fault := faultOf(err)
+	if fault == faultOther && sqlState(err) == "" && w.ctx.Err() == nil && !w.alive() {
+		fault = faultLost // in the driver's own words, such as for an answer that it cannot read
+	}
+	switch fault {
 	case faultLost:
 		w.broken = true
 		return &lostError{err: fmt.Errorf("%s: %w", name, err), maybe: w.tx == nil}
@@ -227,9 +231,23 @@ func (w *wire) failed(name string, err error) error {
 		w.broken = true
 	}
 	if w.ctx.Err() != nil {
+		// pgx closes the connection; lib/pq keeps it, and the server says that the
+		// statement was cancelled.
+		w.broken = w.broken || sqlState(err) == ""
 		return w.ctx.Err()
 	}
 	return fmt.Errorf("%s: %w", name, err)
+}
+
+// alive asks the server for a sign of life.
+func (w *wire) alive() bool {
+	p, ok := w.dc.(driver.Pinger)
+	if !ok {
+		return true
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), answerIn)
+	defer cancel()
+	return p.Ping(ctx) == nil
 }
 
 func (w *wire) exec(name string, args ...driver.Value) (int64, error) {

@@ -16,28 +16,30 @@ import (
 
 // S18: as long as nothing is written, the end of the context ends the wait.
 func TestACommitThatWaitsForALockGivesUpWithItsContext(t *testing.T) {
-	dsn := pgtest.DSN(t)
-	s := open(t, dsn)
-	r, other := &runLog{id: "r"}, &runLog{id: "other"}
-	commit(t, s, r.create("me"), other.create("me"))
-	tx := raw(t, dsn).MustBegin()
-	tx.MustExec("SELECT 1 FROM durable_runs WHERE id = 'r' FOR UPDATE")
-	priority := int32(1)
-	patched := r.step(nil)
-	patched.Row = &store.RowPatch{Priority: &priority}
-	ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
-	defer cancel()
-	began := time.Now()
-	errs := s.Commit(ctx, []store.Change{patched, other.step(nil)})
-	took := time.Since(began)
-	require.ErrorIs(t, errs[0], context.DeadlineExceeded)
-	require.NotErrorIs(t, errs[0], store.ErrUnknown, "nothing was written")
-	require.Less(t, took, 2*time.Second)
-	require.NoError(t, tx.Rollback())
-	h, events := load(t, s, "r")
-	require.Len(t, events, 1)
-	require.Zero(t, h.Run.Priority)
-	commit(t, s, patched)
+	onEveryDriver(t, func(t *testing.T, d drive) {
+		dsn := pgtest.DSN(t)
+		s := d.open(t, dsn)
+		r, other := &runLog{id: "r"}, &runLog{id: "other"}
+		commit(t, s, r.create("me"), other.create("me"))
+		tx := raw(t, dsn).MustBegin()
+		tx.MustExec("SELECT 1 FROM durable_runs WHERE id = 'r' FOR UPDATE")
+		priority := int32(1)
+		patched := r.step(nil)
+		patched.Row = &store.RowPatch{Priority: &priority}
+		ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
+		defer cancel()
+		began := time.Now()
+		errs := s.Commit(ctx, []store.Change{patched, other.step(nil)})
+		took := time.Since(began)
+		require.ErrorIs(t, errs[0], context.DeadlineExceeded)
+		require.NotErrorIs(t, errs[0], store.ErrUnknown, "nothing was written")
+		require.Less(t, took, 2*time.Second)
+		require.NoError(t, tx.Rollback())
+		h, events := load(t, s, "r")
+		require.Len(t, events, 1)
+		require.Zero(t, h.Run.Priority)
+		commit(t, s, patched)
+	})
 }
 
 // A server that stands still without a word, as a stopped process or a host

@@ -120,21 +120,23 @@ func TestTrapOnlyAPreparedStatementIsOneRoundTrip(t *testing.T) {
 }
 
 func TestAPlainCheckpointIsOneRoundTrip(t *testing.T) {
-	dsn := pgtest.DSN(t)
-	p := proxy.New(t, proxy.Target(dsn))
-	s := open(t, p.DSN(dsn))
-	r := &runLog{id: "r"}
-	commit(t, s, r.create("me"))
-	commit(t, s, r.step(nil)) // prepares
-	var requests atomic.Int64
-	p.SetPolicy(func(proxy.Request) proxy.Action { requests.Add(1); return proxy.Pass })
-	before := s.Counts()
-	for range 10 {
-		commit(t, s, r.step(nil))
-	}
-	require.Equal(t, int64(10), requests.Load())
-	after := s.Counts()
-	require.Equal(t, []int64{10, 0, 10}, []int64{after.Statements - before.Statements, after.Reads - before.Reads, after.Commits - before.Commits})
+	onEveryDriver(t, func(t *testing.T, d drive) {
+		dsn := pgtest.DSN(t)
+		p := proxy.New(t, proxy.Target(dsn))
+		s := d.open(t, p.DSN(dsn))
+		r := &runLog{id: "r"}
+		commit(t, s, r.create("me"))
+		commit(t, s, r.step(nil)) // prepares
+		var requests atomic.Int64
+		p.SetPolicy(func(proxy.Request) proxy.Action { requests.Add(1); return proxy.Pass })
+		before := s.Counts()
+		for range 10 {
+			commit(t, s, r.step(nil))
+		}
+		require.Equal(t, int64(10), requests.Load())
+		after := s.Counts()
+		require.Equal(t, []int64{10, 0, 10}, []int64{after.Statements - before.Statements, after.Reads - before.Reads, after.Commits - before.Commits})
+	})
 }
 
 func TestTrapBinaryParametersChangeWhatBytesAre(t *testing.T) {

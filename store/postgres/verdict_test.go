@@ -68,50 +68,52 @@ func TestABranchThatIsThereAlreadyIsInvalid(t *testing.T) {
 // In a transaction of the user's, too, what was carried out is done (S6), and
 // the transaction can go on.
 func TestAChangeThatWasCarriedOutIsDoneInATransactionOfTheUsers(t *testing.T) {
-	dsn := pgtest.DSN(t)
-	s := open(t, dsn)
-	db := raw(t, dsn)
-	db.MustExec("CREATE TABLE mine (n int)")
-	r, to := &runLog{id: "r"}, &runLog{id: "to"}
-	priority := int32(3)
-	for name, make := range map[string]func() store.Change{
-		"create":  func() store.Change { return r.create("me") },
-		"a step":  func() store.Change { return r.step(nil) },
-		"a patch": func() store.Change { c := r.step(nil); c.Row = &store.RowPatch{Priority: &priority}; return c },
-		"a message": func() store.Change {
-			c := r.step(nil)
-			c.Send = []store.Message{{To: "to", Kind: store.KindSignal, ID: "m", Name: "n"}}
-			return c
-		},
-		"keys":   func() store.Change { c := r.step(nil); c.Hold = []string{"desk"}; return c },
-		"an end": func() store.Change { return r.complete() },
-	} {
-		_, err := s.Delete(t.Context(), store.Deletion{RunIDs: []string{"r", "to"}, Force: true})
-		require.NoError(t, err)
-		r, to = &runLog{id: "r"}, &runLog{id: "to"}
-		commit(t, s, to.create(""))
-		if name != "create" {
-			commit(t, s, r.create("me"))
+	onEveryDriver(t, func(t *testing.T, d drive) {
+		dsn := pgtest.DSN(t)
+		s := d.open(t, dsn)
+		db := raw(t, dsn)
+		db.MustExec("CREATE TABLE mine (n int)")
+		r, to := &runLog{id: "r"}, &runLog{id: "to"}
+		priority := int32(3)
+		for name, make := range map[string]func() store.Change{
+			"create":  func() store.Change { return r.create("me") },
+			"a step":  func() store.Change { return r.step(nil) },
+			"a patch": func() store.Change { c := r.step(nil); c.Row = &store.RowPatch{Priority: &priority}; return c },
+			"a message": func() store.Change {
+				c := r.step(nil)
+				c.Send = []store.Message{{To: "to", Kind: store.KindSignal, ID: "m", Name: "n"}}
+				return c
+			},
+			"keys":   func() store.Change { c := r.step(nil); c.Hold = []string{"desk"}; return c },
+			"an end": func() store.Change { return r.complete() },
+		} {
+			_, err := s.Delete(t.Context(), store.Deletion{RunIDs: []string{"r", "to"}, Force: true})
+			require.NoError(t, err)
+			r, to = &runLog{id: "r"}, &runLog{id: "to"}
+			commit(t, s, to.create(""))
+			if name != "create" {
+				commit(t, s, r.create("me"))
+			}
+			c := make()
+			in := func() {
+				tx := db.MustBegin()
+				tx.MustExec("INSERT INTO mine VALUES (1)")
+				require.NoError(t, s.CommitIn(t.Context(), tx, c), name)
+				require.NoError(t, tx.Commit())
+			}
+			in()
+			h, events := load(t, s, "r")
+			in()
+			commit(t, s, c)
+			again, eventsAgain := load(t, s, "r")
+			h.Events, again.Events = nil, nil
+			require.Equal(t, h, again, name)
+			require.Equal(t, events, eventsAgain, name)
 		}
-		c := make()
-		in := func() {
-			tx := db.MustBegin()
-			tx.MustExec("INSERT INTO mine VALUES (1)")
-			require.NoError(t, s.CommitIn(t.Context(), tx, c), name)
-			require.NoError(t, tx.Commit())
-		}
-		in()
-		h, events := load(t, s, "r")
-		in()
-		commit(t, s, c)
-		again, eventsAgain := load(t, s, "r")
-		h.Events, again.Events = nil, nil
-		require.Equal(t, h, again, name)
-		require.Equal(t, events, eventsAgain, name)
-	}
-	var n int
-	require.NoError(t, db.Get(&n, "SELECT count(*) FROM mine"))
-	require.Equal(t, 12, n)
+		var n int
+		require.NoError(t, db.Get(&n, "SELECT count(*) FROM mine"))
+		require.Equal(t, 12, n)
+	})
 }
 
 // Who listens on the handle that took the Change hears of it when the user has

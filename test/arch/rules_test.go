@@ -30,6 +30,7 @@ const (
 	rapid     = "pgregory.net/rapid"
 	goleak    = "go.uber.org/goleak"
 	porcupine = "github.com/anishathalye/porcupine"
+	pgx       = "github.com/jackc/pgx/v5"
 	compress  = "github.com/klauspost/compress"
 	term      = "golang.org/x/term"
 	uniseg    = "github.com/rivo/uniseg"
@@ -148,6 +149,6 @@ var backends = []string{"store/memory", "store/sqlite", "store/postgres"}
 // testModules and testHelpers are for _test files and for packages that are
 // themselves for tests.
 var (
-	testModules = []string{testify, rapid, goleak, porcupine, openapi}
+	testModules = []string{testify, rapid, goleak, porcupine, openapi, pgx}
 	testHelpers = []string{"test", "conformance", "durable/durabletest", "internal/crashstore"}
 )
