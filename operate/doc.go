@@ -23,6 +23,7 @@
 //	branches, derive              read what is recorded
 //	standing, standings           where a run stands, once or continuously
 //	stuck                         runs that cannot go on, with what to do
+//	queue                         queues: how full, pause, why a run waits, dead letters
 //	approval                      open questions to people, and their answers
 //	startjson, form, payload      runs without Go types: start, definition, values
 //	care                          delete ended runs, and find which keys are still needed

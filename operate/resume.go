@@ -142,7 +142,8 @@ func (op *Operator) Resume(ctx context.Context, id string, o ResumeOptions) (Pla
 		op.desk.LogRun(slog.LevelInfo, row, rv.plan.String(), slog.Int("branch", int(rv.plan.Branch)), slog.Int("skipped", len(rv.plan.Skipped)), slog.Int("again", len(rv.plan.Again)))
 		return rv.plan, nil
 	}
-	return rv.plan, op.notClaimed(ctx, row, reopened)
+	err = op.notClaimed(ctx, rv, row, reopened)
+	return rv.plan, err
 }
 
 // resumeUnheard is Resume of a waiting run, which may be resumed for one reason only: that it
@@ -421,7 +422,7 @@ func (v *view) resumption(ctx context.Context, o ResumeOptions) (*revision, erro
 
 // notClaimed returns the result of Resume when it did not get the run, which it had found as
 // row says.
-func (op *Operator) notClaimed(ctx context.Context, row *store.Run, reopened bool) error {
+func (op *Operator) notClaimed(ctx context.Context, rv *revision, row *store.Run, reopened bool) error {
 	_, here := op.desk.Steps(row)
 	if !here && (reopened || row.Status == store.Failed || row.Status == store.Interrupted) {
 		return nil // claimable by an engine that has its code
@@ -434,6 +435,10 @@ func (op *Operator) notClaimed(ctx context.Context, row *store.Run, reopened boo
 	h, err := op.store.Load(ctx, row.ID, store.Cursor{NoEvents: true})
 	if err != nil {
 		return fmt.Errorf("durable: resuming run %s: %w", row.ID, storeError(err))
+	}
+	if h.Run.NeedsPlace() && h.Run.Claimable() && h.Run.Owner == "" {
+		rv.warn("queue %s has no place for it now: it is in line, and goes on when it gets one", h.Run.Queue)
+		return nil
 	}
 	reason := ""
 	switch {

@@ -52,15 +52,11 @@ type stuckList struct {
 }
 
 func (op *Operator) listStuck(ctx context.Context, limit int) (*stuckList, error) {
-	executors, err := op.store.Executors(ctx)
+	live, err := op.live(ctx)
 	if err != nil {
 		return nil, err
 	}
-	idle := ""
-	if !op.desk.Recovered() {
-		idle = op.desk.ID()
-	}
-	l := &stuckList{op: op, limit: limit, live: stuck.LiveOf(executors, idle), seen: map[string]bool{}, deferred: op.desk.Deferred()}
+	l := &stuckList{op: op, limit: limit, live: live, seen: map[string]bool{}, deferred: op.desk.Deferred()}
 	kinds, err := l.kinds(ctx)
 	if err != nil {
 		return nil, err
@@ -134,6 +130,19 @@ func (l *stuckList) kinds(ctx context.Context) ([][]store.Filter, error) {
 		kinds = append(kinds, []store.Filter{{Statuses: []store.Status{store.Interrupted}, Codes: codes}})
 	}
 	return kinds, nil
+}
+
+// live returns the executors that take up runs.
+func (op *Operator) live(ctx context.Context) (*stuck.Live, error) {
+	executors, err := op.store.Executors(ctx)
+	if err != nil {
+		return nil, err
+	}
+	idle := ""
+	if !op.desk.Recovered() {
+		idle = op.desk.ID()
+	}
+	return stuck.LiveOf(executors, idle), nil
 }
 
 // add looks at the runs of one kind, which filters together select. Of those that

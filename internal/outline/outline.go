@@ -18,6 +18,9 @@ type Input struct {
 	// which no event shows before it is over; empty: unknown. See
 	// durable.Engine.Executing.
 	Executing string
+	// Line is where the run stands in line of its queue; nil: it is in no line, or
+	// that is not known.
+	Line *Line
 	// Now is the moment at which the story is told.
 	Now store.Time
 	// Zone in which moments are written; nil: UTC.

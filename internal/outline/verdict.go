@@ -184,12 +184,20 @@ func (o *Outline) served() Text {
 }
 
 func (b *Builder) pendingVerdict(o *Outline, v *Verdict) {
+	line := b.in.Line
 	switch {
+	case o.Run.WakeAt > o.Now && o.Run.Queue != "":
+		v.Head = say("Not begun: it gets in line of ", code(o.Run.Queue), " ", o.clock(o.Run.WakeAt))
 	case o.Run.WakeAt > o.Now:
 		v.Head = say("Not begun: it starts ", o.clock(o.Run.WakeAt))
 	case o.KnowExecutors && !o.Served:
 		v.Tone = ToneStuck
 		v.Head = say("Not begun: no live process serves ", o.served())
+		if line != nil {
+			v.More = append(v.More, say("It is ", o.lineText(line), "."))
+		}
+	case line != nil:
+		v.Head = o.lineText(line)
 	default:
 		v.Head = say("Not begun: it waits for a process that takes it")
 	}
@@ -224,6 +232,9 @@ func (b *Builder) interruptedVerdict(o *Outline, v *Verdict) {
 		v.More = append(v.More, say("No live process serves ", o.served(), "."))
 	} else if row.Code == "" {
 		v.More = append(v.More, say("Any process that serves it takes it up."))
+	}
+	if l := b.in.Line; l != nil {
+		v.More = append(v.More, say("It is ", o.lineText(l), "."))
 	}
 }
 

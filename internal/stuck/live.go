@@ -50,6 +50,10 @@ func (l *Live) Serves(row *store.Run) bool {
 	})
 }
 
+// ServesWorkflow reports whether one of the executors takes up runs of the workflow, at
+// whatever version.
+func (l *Live) ServesWorkflow(workflow string) bool { return len(l.versions(workflow)) > 0 }
+
 // versions returns the versions of a workflow that the executors serve.
 func (l *Live) versions(workflow string) []string {
 	var all []string
