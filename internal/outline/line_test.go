@@ -95,10 +95,10 @@ func TestEachRunInLineIsCountedForOneReason(t *testing.T) {
 		unserved int64
 		want     []outline.LineWait
 	}{
-		"empty":  {func(q *store.QueueState) { q.InLine, q.Partitions = 0, nil }, 0, nil},
-		"free":   {nil, 0, []outline.LineWait{{Reason: outline.Free, Runs: 5}}},
-		"paused": {func(q *store.QueueState) { q.Paused, q.Placed = true, 2 }, 2, []outline.LineWait{{Reason: outline.QueuePaused, Runs: 5}}},
-		"full":   {func(q *store.QueueState) { q.Placed = 2 }, 0, []outline.LineWait{{Reason: outline.AtLimit, Runs: 5}}},
+		"empty":                                {func(q *store.QueueState) { q.InLine, q.Partitions = 0, nil }, 0, nil},
+		"free":                                 {nil, 0, []outline.LineWait{{Reason: outline.Free, Runs: 5}}},
+		"paused":                               {func(q *store.QueueState) { q.Paused, q.Placed = true, 2 }, 2, []outline.LineWait{{Reason: outline.QueuePaused, Runs: 5}}},
+		"full":                                 {func(q *store.QueueState) { q.Placed = 2 }, 0, []outline.LineWait{{Reason: outline.AtLimit, Runs: 5}}},
 		"over the limit, since it was lowered": {func(q *store.QueueState) { q.Placed = 7 }, 0, []outline.LineWait{{Reason: outline.AtLimit, Runs: 5}}},
 		"a partition is full, and the rate": {func(q *store.QueueState) { q.Placed, q.Partitions[0].Placed, q.NextAt = 1, 1, at("12:00:05") }, 0,
 			[]outline.LineWait{{Reason: outline.PartitionAtLimit, Partition: "acme", Runs: 3}, {Reason: outline.ByRate, Runs: 2, Until: at("12:00:05")}}},

@@ -15,7 +15,7 @@ import (
 var (
 	packageCeilings = map[string]struct{ files, lines, upward, longestFile, longestFunc int }{
 		"durable":          {77, 14450, 115, 510, 80},
-		"operate":          {26, 5150, 3, 545, 70},
+		"operate":          {28, 6000, 3, 545, 70},
 		"internal/claims":  {16, 2300, 1, 330, 47},
 		"internal/commit":  {13, 1450, 5, 310, 47},
 		"internal/history": {31, 5100, 10, 470, 80},
@@ -42,7 +42,7 @@ var (
 		"durable.Engine":         {20, 42, 9},
 		"durable.run":            {38, 42, 6},
 		"durable.scope":          {25, 32, 6},
-		"operate.Operator":       {4, 66, 17},
+		"operate.Operator":       {4, 90, 19},
 		"internal/history.Past":  {36, 40, 6},
 		"internal/history.Audit": {28, 49, 5},
 		"cli.invocation":         {9, 56, 7},
