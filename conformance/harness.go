@@ -69,6 +69,7 @@ const (
 	Backuper    Capability = "Backuper"
 	Maintainer  Capability = "Maintainer"
 	Schedules   Capability = "Schedules"
+	Transactor  Capability = "Transactor"
 
 	// SingleProcess is a limit rather than a capability, so Capabilities does not list
 	// it: the data can be open in one process at a time, through one handle. Cases that
@@ -82,6 +83,7 @@ var costs = map[Capability]string{
 	Meter:       "nobody sees how many statements and commits a step costs",
 	Presence:    "after a kill -9 the runs of the dead process rest until its lease has run out (durable.DefaultLease), and nothing is reported until then",
 	Clocked:     "nobody can see whose clock judges leases",
+	Transactor:  "durable.Transact is refused: the effect of a step in the user's data may happen twice",
 	TxCommitter: "runs and steps cannot share a transaction with the user's own data",
 	Backuper:    "a copy of a live store has to be made by other means",
 	Maintainer:  "statistics and space have to be looked after by other means",
@@ -90,7 +92,7 @@ var costs = map[Capability]string{
 
 // Capabilities returns all capabilities.
 func Capabilities() []Capability {
-	return []Capability{Notifier, Meter, Presence, Clocked, TxCommitter, Backuper, Maintainer, Schedules}
+	return []Capability{Notifier, Meter, Presence, Clocked, TxCommitter, Backuper, Maintainer, Schedules, Transactor}
 }
 
 func (h Harness) has(c Capability) bool { return slices.Contains(h.Has, c) }
@@ -102,7 +104,7 @@ func found(s store.Store) map[Capability]bool {
 		Notifier: c.Notifier != nil, Meter: c.Meter != nil, Presence: c.Presence != nil,
 		Clocked: c.Clocked != nil, TxCommitter: c.TxCommitter != nil,
 		Backuper: c.Backuper != nil, Maintainer: c.Maintainer != nil, SingleProcess: c.SingleProcess != nil,
-		Schedules: c.Schedules != nil,
+		Schedules: c.Schedules != nil, Transactor: c.Transactor != nil,
 	}
 }
 

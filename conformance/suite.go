@@ -54,6 +54,7 @@ func sections() []section {
 		{"J", "delete", deleteCases},
 		{"J", "retention", retentionCases},
 		{"G", "schedule", scheduleCases},
+		{"G", "transact", transactCases},
 		{"K", "store", storeCases},
 		{"K", "process", processCases},
 		{"K", "capability", capabilityCases},

@@ -78,6 +78,7 @@ type Capabilities struct {
 	Clocked       Clocked
 	SingleProcess SingleProcess
 	TxCommitter   TxCommitter
+	Transactor    Transactor
 	Queues        Queues
 	Backuper      Backuper
 	Maintainer    Maintainer
@@ -97,6 +98,7 @@ func CapabilitiesOf(s Store) Capabilities {
 		c.SingleProcess = p
 	}
 	c.TxCommitter, _ = s.(TxCommitter)
+	c.Transactor, _ = s.(Transactor)
 	c.Queues, _ = s.(Queues)
 	c.Backuper, _ = s.(Backuper)
 	c.Maintainer, _ = s.(Maintainer)

@@ -21,6 +21,7 @@ var (
 	ErrTooLarge    = errors.New("store: too large")
 	ErrUnknown     = errors.New("store: outcome unknown; send the same change again")
 	ErrCorrupt     = errors.New("store: stored data is damaged")
+	ErrUnsupported = errors.New("store: this store cannot do that")
 	ErrSchema      = errors.New("store: schema not usable")
 )
 

@@ -22,8 +22,11 @@ func (s *Store) CommitIn(ctx context.Context, tx any, c store.Change) error {
 	case *sql.Tx:
 		q.tx = tx
 	case *sqlx.Tx:
-		q.tx = tx.Tx
-	default:
+		if tx != nil {
+			q.tx = tx.Tx
+		}
+	}
+	if q.tx == nil {
 		return fmt.Errorf("postgres: CommitIn takes a *sql.Tx or *sqlx.Tx, not a %T: %w", tx, store.ErrInvalid)
 	}
 	if err := c.Validate(s.limits); err != nil {
@@ -36,6 +39,9 @@ func (s *Store) CommitIn(ctx context.Context, tx any, c store.Change) error {
 		return err
 	}
 	defer s.calls.Done()
+	if err := s.sameDatabase(ctx, q.tx); err != nil {
+		return described("look at the given transaction", err)
+	}
 	m := &member{c: &c}
 	err := s.commitIn(q, m)
 	if err == nil {
@@ -84,14 +90,39 @@ func (s *Store) commitIn(q querier, m *member) error {
 		return nil
 	}
 	m.decide(nil)
-	if len(d.Tell()) == 0 {
-		return nil
+	if len(d.Tell()) == 0 || !s.genuine {
+		return nil // no NOTIFY there
 	}
 	// The server delivers these only if the user's transaction commits.
 	for _, payload := range payloads(inTx, d.Tell()) {
 		if err := q.query("notify_in_tx", func([]driverValue) error { return nil }, s.notices.channel(), payload); err != nil {
 			return err
 		}
+	}
+	return nil
+}
+
+// sameDatabase makes sure that tx is on this store's database: the tables of another store may have the
+// same names.
+func (s *Store) sameDatabase(ctx context.Context, tx *sql.Tx) error {
+	ask := "SELECT pg_catalog.current_database()"
+	if s.genuine {
+		// Two servers may have databases of one name. A restart changes it.
+		ask += " || ' of the server that was started at ' || pg_catalog.pg_postmaster_start_time()"
+	}
+	var theirs, ours string
+	if err := tx.QueryRowContext(ctx, ask).Scan(&theirs); err != nil {
+		return err
+	}
+	if known := s.database.Load(); known != nil && *known == theirs {
+		return nil
+	}
+	if err := s.db.QueryRowContext(ctx, ask).Scan(&ours); err != nil {
+		return err
+	}
+	s.database.Store(&ours)
+	if ours != theirs {
+		return fmt.Errorf("postgres: the given transaction is on %s, the store on %s: %w", theirs, ours, store.ErrInvalid)
 	}
 	return nil
 }

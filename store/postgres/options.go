@@ -22,6 +22,9 @@ type Options struct {
 	// Writers is how many connections are kept for writing; 0: 4. Further
 	// concurrent commits wait for each other.
 	Writers int
+	// Transactions is how many transactional steps run at a time; 0: 8. Each has a
+	// connection to itself while its body runs; further ones wait.
+	Transactions int
 	// DSN is for New: with it the store opens the one connection that it cannot
 	// take from a pool, the one that listens. That one is lib/pq's, whatever the
 	// driver of the pool is, and DSN is a connection string as lib/pq understands
@@ -51,6 +54,7 @@ type Options struct {
 	// disk as the data, time, and the right to create a schema.
 	NoMigrationBackup bool
 
+	shared     bool                                            // the pool is the caller's
 	silence    time.Duration                                   // for tests: replaces the constant
 	message    int                                             // the same
 	migrations func([]sqlstore.Migration) []sqlstore.Migration // for tests: a future schema
@@ -108,6 +112,12 @@ func OpenOptions(dsn string, o Options) (*Store, error) {
 		return nil, errors.Join(masked(dsn, err), db.Close(), long.Close())
 	}
 	s.ownsDB = true
+	if s.txs.db, err = connect(dsn, 0); err != nil {
+		return nil, errors.Join(err, s.Close())
+	}
+	s.txs.ownsDB = true
+	s.txs.db.SetMaxIdleConns(cap(s.txs.permits))
+	s.txs.db.SetConnMaxIdleTime(5 * time.Minute)
 	return s, nil
 }
 
@@ -149,6 +159,7 @@ func New(db *sqlx.DB, o Options) (*Store, error) {
 	if err := checkDriver(ctx, db); err != nil {
 		return nil, masked(o.DSN, err)
 	}
+	o.shared = true
 	s, err := open(db, db, o)
 	return s, masked(o.DSN, err)
 }
@@ -179,6 +190,12 @@ func (o *Options) check(db *sqlx.DB) error {
 			return fmt.Errorf("postgres: the database allows %d connections, the store needs at least 3: %w", n, store.ErrInvalid)
 		}
 		o.Writers = n - 2
+	}
+	if o.Transactions <= 0 {
+		o.Transactions = defaultTransactions
+	}
+	if n := db.Stats().MaxOpenConnections; n > 0 && o.shared {
+		o.Transactions = min(o.Transactions, n-o.Writers-1) // one is left for reading
 	}
 	d := store.DefaultLimits()
 	if o.Limits.Payload <= 0 {

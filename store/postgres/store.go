@@ -37,6 +37,7 @@ type Store struct {
 	sessionLocks bool // and there is no pooler in front of it
 	presence     bool
 	writers      *writers
+	txs          *transactions
 	numbers      numbers
 	notices      *notices
 	listener     *listener // nil: there is no way to listen
@@ -44,6 +45,7 @@ type Store struct {
 	suspects     suspicions
 	heldUp       heldUp
 	sightings    sqlstore.Sightings
+	database     atomic.Pointer[string] // its name and server, once that was asked
 
 	counts struct{ statements, reads, commits atomic.Int64 }
 
@@ -70,6 +72,7 @@ func newStore(db *sqlx.DB, o Options) *Store {
 		setup = ""
 	}
 	s.writers = newWriters(db.DB, o.Writers, setup, s.closing)
+	s.txs = newTransactions(db, o.Transactions)
 	s.notices = newNotices(s)
 	if o.DSN != "" && !o.Pooled {
 		s.listener = newListener(s, o.DSN)
@@ -122,10 +125,11 @@ func (s *Store) Close() error {
 		s.listener.close()
 	}
 	s.writers.close()
+	err := s.txs.close()
 	if s.ownsDB {
-		return errors.Join(s.db.Close(), s.long.Close())
+		err = errors.Join(err, s.db.Close(), s.long.Close())
 	}
-	return nil
+	return err
 }
 
 // Limits implements store.Store.

@@ -23,8 +23,8 @@ var _ store.TxCommitter = (*Store)(nil)
 //
 // Until tx ends, no other connection can write to the file. Begin it with
 // _txlock=immediate: a transaction that has only read while another process
-// wrote can no longer write. Runs that wait for the Change learn of it at their
-// executor's next beat.
+// wrote can no longer write. Runs that wait for the Change learn of it soon after tx
+// has ended.
 func (s *Store) CommitIn(ctx context.Context, tx any, c store.Change) error {
 	db := &userTx{counts: &s.counts}
 	switch tx := tx.(type) {
@@ -56,6 +56,9 @@ func (s *Store) CommitIn(ctx context.Context, tx any, c store.Change) error {
 	refused, err := t.change(&c)
 	if err != nil {
 		return s.fail("commit in the given transaction", err, false)
+	}
+	if refused == nil {
+		s.announce(t.tell)
 	}
 	return refused
 }

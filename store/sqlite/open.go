@@ -38,6 +38,13 @@ func New(db *sqlx.DB, o Options) (*Store, error) {
 	if path == "" {
 		return nil, fmt.Errorf("sqlite: the given database is in memory, where it cannot be opened a second time; use Open(\":memory:\"): %w", store.ErrInvalid)
 	}
+	var enforced bool
+	if err := db.Get(&enforced, `PRAGMA foreign_keys`); err != nil {
+		return nil, fmt.Errorf("sqlite: ask the database whether it enforces foreign keys: %w", err)
+	}
+	if enforced {
+		o.TxSetup = "PRAGMA foreign_keys = ON;" + o.TxSetup
+	}
 	return OpenOptions(path, o)
 }
 

@@ -53,6 +53,10 @@ type Options struct {
 	// so that only the beat finds such changes: for tests with a virtual clock,
 	// which would have to go through every poll of a virtual year.
 	Watch time.Duration
+	// TxSetup is SQL that prepares the connection on which transactional steps run, such
+	// as "PRAGMA foreign_keys = ON": the program's own connections are not used for
+	// them. New adds foreign_keys if it is on where db is connected.
+	TxSetup string
 	// NoPresence turns lock files off: an executor then counts as live until its
 	// lease has expired, even if its process is gone.
 	NoPresence bool

@@ -47,6 +47,8 @@ type Store struct {
 	presence  *presence
 	sightings sqlstore.Sightings
 	listeners listeners
+	txs       transactions
+	outbox    outbox
 }
 
 var (
@@ -81,18 +83,21 @@ func (s *Store) Close() error {
 	}
 	marked := s.markGone()
 	s.closeOnce.Do(func() { close(s.closing) })
+	s.outbox.wait()
 
+	// A transaction that is open has the writer. It may still make calls before it ends,
+	// so this comes before life.
+	c := <-s.writer
+	defer func() { s.writer <- c }() // for another Close
 	s.life.Lock()
 	defer s.life.Unlock()
 	if s.closed {
 		return nil
 	}
 	s.closed = true
-	// No call can have the writer now: every call that takes it holds life.
-	c := <-s.writer
 	// The writer is closed last: the last connection of all checkpoints the
 	// WAL, and the writer is the one that waits for the disk.
-	errs := []error{s.presence.close(marked), s.listeners.close(), s.readers.Close(), c.close()}
+	errs := []error{s.presence.close(marked), s.listeners.close(), s.readers.Close(), s.txs.close(), c.close()}
 	if err := errors.Join(errs...); err != nil {
 		return s.fail("close", err, false)
 	}
