@@ -39,6 +39,7 @@ type Committer struct {
 	relief   *time.Timer // runs relieve; made when it is first needed
 	watching bool        // relief is set
 	relieved []*leading  // leaders that another one has replaced
+	held     []*Log      // logs that a Hold has to itself
 }
 
 // Options configure a Committer.
@@ -174,6 +175,10 @@ func (c *Committer) admit(lg *Log, w *Write) error {
 // watched from then on, because the store may not answer the batch in flight. The
 // mutex is held.
 func (c *Committer) enqueue(lg *Log) {
+	if lg.flight == nil && lg.pending[0].turn != nil {
+		c.giveTurn(lg)
+		return
+	}
 	lg.queued = true
 	c.queue = append(c.queue, lg)
 	if c.leader != nil {

@@ -130,7 +130,7 @@ func (c *Committer) out() (logs []*Log) {
 			logs = append(logs, l.flights...)
 		}
 	}
-	return logs
+	return append(logs, c.held...)
 }
 
 // Unanswered returns the ids of the runs with a change that the store has not
@@ -139,7 +139,9 @@ func (c *Committer) Unanswered() (ids []string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	for _, lg := range c.out() {
-		ids = append(ids, lg.id)
+		if f := lg.flight; len(f.writes) == 0 || f.writes[0].turn == nil { // a hold has sent nothing yet
+			ids = append(ids, lg.id)
+		}
 	}
 	slices.Sort(ids)
 	return ids

@@ -44,6 +44,7 @@ type Write struct {
 	err      error
 	at       store.Time // of its last event
 	reply    chan bool  // true: lead; false: settled. Made by a caller that waits
+	turn     chan bool  // of a write that its caller carries out: true: do; false: settled
 }
 
 // At returns the time of the last event, once the write is settled.
@@ -80,6 +81,12 @@ func (w *Write) settle(err error) {
 		select {
 		case w.reply <- false:
 		default: // it was just picked to lead, and finds itself settled
+		}
+	}
+	if w.turn != nil {
+		select {
+		case w.turn <- false:
+		default: // it has its turn
 		}
 	}
 }
