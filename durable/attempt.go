@@ -37,6 +37,8 @@ type step struct {
 	// error that the body returned does not count; it may have had its effect.
 	cutOff bool
 
+	tx *transaction // in which its body runs; nil: it is no transactional step
+
 	saved map[string][]byte // progress saved in this execution, by name
 	spans *telemetry.Step   // nil: none were begun
 	first attempt           // memory for the one attempt that nearly every step needs
@@ -108,7 +110,11 @@ func (st *step) attempts(ctx context.Context, b body) error {
 		took := st.ended.Sub(clock)
 		r.eng.metrics.AttemptEnded(st.measuredIn(), r.row.Workflow, took, err)
 		if err == nil {
-			return st.endWell(ctx, a, payload, took)
+			recorded := st.endWell(ctx, a, payload, took)
+			if err = st.tx.failure(recorded); err == nil {
+				return recorded
+			}
+			payload = nil
 		}
 		end := telemetry.AttemptEnd{Number: n, At: st.ended, Took: took, Outcome: telemetry.OutcomeFailed, Err: err}
 		if stopped := st.externalStop(); stopped != nil {
@@ -118,13 +124,10 @@ func (st *step) attempts(ctx context.Context, b body) error {
 			st.report(ctx, end)
 			return stopped
 		}
-		if a.term.Over() {
-			// The body was told to stop because of the lease: its error is not a
-			// failure of the step either. If the run turns out still to be ours, the
-			// attempt is made again.
+		var again bool
+		if wait, again = st.repeats(a, err); again {
 			end.Outcome = telemetry.OutcomeStopped
 			st.report(ctx, end)
-			st.cutOff, wait = true, 0
 			n--
 			continue
 		}
@@ -148,6 +151,22 @@ func (st *step) attempts(ctx context.Context, b body) error {
 		}
 		r.eng.metrics.StepRetried(st.measuredIn(), r.row.Workflow)
 	}
+}
+
+// repeats reports whether the attempt that ended in err is made again without counting,
+// and when.
+func (st *step) repeats(a *attempt, err error) (wait store.Time, again bool) {
+	if a.term.Over() {
+		// The body was told to stop because of the lease: its error is not a
+		// failure of the step either. If the run turns out still to be ours, the
+		// attempt is made again.
+		st.cutOff = true
+		return 0, true
+	}
+	if st.tx != nil && st.tx.again {
+		return st.call.scope.run.eng.now().Add(st.tx.pause(err)), true
+	}
+	return 0, false
 }
 
 // ready waits until attempt n may begin, not before wait, and records what must be
@@ -188,6 +207,9 @@ func (st *step) ready(n int, wait store.Time, said bool) (clock time.Time, err e
 func (st *step) endWell(ctx context.Context, a *attempt, payload []byte, took time.Duration) error {
 	at := st.ended // recording clears it
 	err := st.succeed(a, payload, took)
+	if st.tx.failure(err) != nil {
+		return err
+	}
 	if definite(err) {
 		// The store refuses the result: the step ends with that failure.
 		err = st.fail(a, Permanent(err), "", took)
@@ -289,6 +311,9 @@ func (st *step) run(ctx context.Context, n int, b body) (a *attempt, payload []b
 	defer func() {
 		r.bodies.under.end(&st.call.key)
 		a.end()
+		if !returned || err != nil {
+			st.tx.undo(err) // before the failure is recorded: the transaction may hold what that needs
+		}
 		if returned {
 			return
 		}
@@ -421,8 +446,12 @@ func (st *step) succeed(a *attempt, payload []byte, took time.Duration) error {
 	if notes := a.taken(); notes != nil || st.input.Hash != "" {
 		data = history.Encode(&history.StepEnd{Notes: notes, Input: st.input.Hash})
 	}
+	before := st.call.scope.preface
 	ev := st.newEvent(store.StepCompleted, a.number, data)
 	ev.Payload, ev.Took = payload, took.Truncate(time.Microsecond)
+	if st.tx != nil {
+		return st.succeedIn(ev, before)
+	}
 	if st.relaxed && len(st.failures) == 0 {
 		r := st.call.scope.run
 		at, full := r.stash(ev)

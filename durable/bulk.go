@@ -72,6 +72,9 @@ func (w *Workflow[I, O]) StartAll(ctx context.Context, in iter.Seq2[string, I], 
 	if err := b.options.apply(ctx, e, "", o); err != nil {
 		return Bulk{}, fmt.Errorf("durable: starting runs of workflow %s: %w", w.def.name, err)
 	}
+	if b.options.tx != nil {
+		return Bulk{}, fmt.Errorf("durable: StartAll of workflow %s: many runs would hold the transaction open for long: use Start with InTx for each, or StartAll without it: %w", w.def.name, ErrInvalid)
+	}
 	for id, v := range in {
 		input, _, encodeErr := payload.Encode(e.sealer, e.sealer.Limit(), v)
 		if encodeErr != nil {

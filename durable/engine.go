@@ -367,6 +367,9 @@ func (e *Engine) commitOne(ctx context.Context, change store.Change) error {
 // commitKnown commits changes that belong to no execution, and gives the store the
 // context send; see commit.Committer.CommitKnown.
 func (e *Engine) commitKnown(ctx, send context.Context, batch []store.Change) []error {
+	if err := errInTransaction(ctx); err != nil {
+		return slices.Repeat([]error{err}, len(batch))
+	}
 	return e.committer.CommitKnown(ctx, send, batch)
 }
 

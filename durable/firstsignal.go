@@ -41,11 +41,12 @@ func (o *startOptions) encodeSignals(e *Engine, id string) error {
 			return &EncodeError{RunID: id, Key: "signal " + s.name, Type: fmt.Sprintf("%T", s.value), Err: err}
 		}
 		m := store.Message{Kind: store.KindSignal, Name: s.name, At: e.now(), Payload: payload}
-		for _, f := range s.options {
-			f(&m)
-		}
-		if err := checkSignalID(m.ID); err != nil {
+		tx, err := signalOptions(&m, s.options)
+		if err != nil {
 			return err
+		}
+		if tx != nil {
+			return fmt.Errorf("WithSignal %q: InTx is an option of the start, which the signal is part of: %w", s.name, ErrInvalid)
 		}
 		if m.ID == "" {
 			m.ID = newExecutorID() // known before it is sent, so that it can be sent again safely

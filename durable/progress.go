@@ -45,6 +45,9 @@ func saveProgress[T any](ctx context.Context, call, slot string, v T) error {
 	if !ok {
 		return fmt.Errorf("%w: %s is for the body of a step, with the context it is given", ErrOutsideRun, call)
 	}
+	if err := errInTransaction(ctx); err != nil {
+		return err
+	}
 	st := a.step
 	r := st.call.scope.run
 	if err := r.deathOf(); err != nil {

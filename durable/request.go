@@ -1,6 +1,7 @@
 package durable
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -48,8 +49,8 @@ func Request[O any](ctx context.Context, runID, name string, v any, o ...SignalO
 		return out, &EncodeError{RunID: runID, Key: "request " + name, Type: fmt.Sprintf("%T", v), Err: err}
 	}
 	m := store.Message{To: runID, Kind: store.KindRequest, Name: name, At: e.now(), Payload: env}
-	for _, f := range o {
-		f(&m)
+	if tx, err := signalOptions(&m, o); err != nil || tx != nil {
+		return out, cmp.Or(err, fmt.Errorf("durable: Request %q: an answer cannot come before the transaction has ended: send a signal with InTx: %w", name, ErrInvalid))
 	}
 	if a, inStep := inBody(ctx); inStep && m.ID == "" {
 		m.ID = a.requestID(ctx, runID, name)

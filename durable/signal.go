@@ -14,11 +14,11 @@ import (
 )
 
 // SignalOption changes how a signal is sent.
-type SignalOption func(*store.Message)
+type SignalOption func(*startOptions)
 
 // SignalID makes a signal idempotent: a run receives at most one signal with the
 // same id. Without it every call of Signal sends another one.
-func SignalID(id string) SignalOption { return func(m *store.Message) { m.ID = id } }
+func SignalID(id string) SignalOption { return func(o *startOptions) { o.signalID = id } }
 
 // Signal sends a value to a run. It is durable when Signal returns, and waits in
 // the run's inbox until an Await of that name takes it: first come, first
@@ -58,16 +58,17 @@ func (mr *mailroom) signal(ctx context.Context, runID, name string, v any, check
 		return &EncodeError{RunID: runID, Key: "signal " + name, Type: fmt.Sprintf("%T", v), Err: err}
 	}
 	m := store.Message{To: runID, Kind: store.KindSignal, Name: name, At: mr.eng.now(), Payload: payload}
-	for _, f := range o {
-		f(&m)
-	}
-	if err := checkSignalID(m.ID); err != nil {
+	tx, err := signalOptions(&m, o)
+	if err != nil {
 		return err
 	}
 	if raw, ok := v.(json.RawMessage); ok && check {
 		if err := mr.fits(ctx, &m, raw); err != nil {
 			return err
 		}
+	}
+	if tx != nil {
+		return mr.sendIn(ctx, tx, m)
 	}
 	return mr.send(ctx, m)
 }

@@ -47,6 +47,9 @@ func (o *startOptions) apply(ctx context.Context, e *Engine, id string, list []S
 	if o.err == nil {
 		o.err = o.checkFrom(ctx, id)
 	}
+	if _, inRun := inScope(ctx); o.err == nil && inRun && o.tx != nil {
+		o.err = fmt.Errorf("InTx was used in a workflow function, where a start is recorded with the run: start it in the body of Transact, or without InTx: %w", ErrInvalid)
+	}
 	if o.err == nil {
 		o.err = o.encodeSignals(e, id)
 	}
@@ -92,6 +95,13 @@ func (w *Workflow[I, O]) Start(ctx context.Context, id string, in I, o ...StartO
 		return nil, fmt.Errorf("durable: starting run %q of workflow %s: %w", id, w.def.name, err)
 	}
 	opts.input = reflect.TypeFor[I]()
+	if opts.tx != nil {
+		id, err := opts.startIn(ctx, e, w.def, id, input)
+		if err != nil {
+			return nil, err
+		}
+		return &Run[O]{eng: e, id: id}, nil
+	}
 	if inRun {
 		c, err := startChild(s, w.def, id, input, &opts)
 		if err != nil {
@@ -274,6 +284,9 @@ func (e *Engine) create(ctx context.Context, def *definition, id string, input [
 	}
 	if err := ctx.Err(); err != nil {
 		return nil, "", context.Cause(ctx)
+	}
+	if err := errInTransaction(ctx); err != nil {
+		return nil, "", err
 	}
 	r, events := e.birth(ctx, def, id, input, o)
 	w := &commit.Write{Events: events, Create: &r.row, Hold: o.exclusive, Send: e.mailroom.mailTo(id, o.mail), Expect: store.Expect{Absent: true}, FailFast: true}

@@ -32,6 +32,9 @@ func (e *Engine) startJSON(ctx context.Context, workflow, id string, input json.
 		return "", fmt.Errorf("durable: starting run %q of workflow %s: %w", id, workflow, err)
 	}
 	opts.input = def.input
+	if opts.tx != nil {
+		return opts.startIn(ctx, e, def, id, env)
+	}
 	if id != AutoID {
 		_, _, _, err := e.start(ctx, def, id, env, &opts)
 		return id, err

@@ -31,6 +31,8 @@ type startOptions struct {
 	err        error                                   // what is wrong with the options
 	begin      func(context.Context, desk.Start) error // makes the run exist; nil: it starts from nothing
 	input      reflect.Type                            // to compare it with that of an existing run
+	tx         any                                     // the transaction that it is part of; nil: none
+	signalID   string                                  // of a signal
 }
 
 // refuse keeps the first error in the options.

@@ -67,8 +67,10 @@ type stepOptions struct {
 	relaxed bool
 	long    bool
 	once    bool
-	input   any
-	hasIn   bool
+	// transact: the body runs in a transaction.
+	transact bool
+	input    any
+	hasIn    bool
 }
 
 // Relaxed lets a cheap step without side effects cost no write of its own: its
@@ -141,6 +143,11 @@ func (st *step) apply(r *run, name string, list []StepOption) error {
 		opt(&o)
 	}
 	st.relaxed, st.long, st.once = o.relaxed, o.long, o.once
+	if o.transact {
+		if err := st.useTransaction(&o); err != nil {
+			return err
+		}
+	}
 	if err := st.hashInput(r.eng, &o); err != nil {
 		return &EncodeError{RunID: r.id, Key: name, Type: fmt.Sprintf("%T", o.input), Err: err}
 	}

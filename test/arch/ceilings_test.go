@@ -14,18 +14,18 @@ import (
 // prints the figures of today. Lines, and references upward where there are many, are rounded up, so that a repair has room.
 var (
 	packageCeilings = map[string]struct{ files, lines, upward, longestFile, longestFunc int }{
-		"durable":          {77, 14450, 115, 510, 80},
+		"durable":          {79, 14900, 115, 530, 80},
 		"operate":          {28, 6000, 3, 545, 70},
 		"internal/claims":  {16, 2300, 1, 330, 47},
-		"internal/commit":  {13, 1450, 5, 310, 47},
+		"internal/commit":  {14, 1750, 6, 312, 47},
 		"internal/history": {31, 5100, 10, 470, 80},
 		"internal/payload": {12, 2500, 10, 530, 56},
 		"dashboard":        {9, 1000, 3, 190, 61},
 		"cli":              {30, 4900, 22, 380, 69},
-		"store":            {18, 2300, 2, 353, 55},
+		"store":            {19, 2360, 2, 353, 55},
 		"store/memory":     {12, 1150, 3, 145, 39},
-		"store/sqlite":     {29, 4500, 11, 408, 45},
-		"store/postgres":   {32, 6000, 15, 494, 55},
+		"store/sqlite":     {31, 4900, 13, 408, 45},
+		"store/postgres":   {33, 6380, 17, 494, 55},
 
 		"cli/internal/show":   {12, 1000, 0, 190, 66},
 		"cli/internal/target": {8, 1900, 3, 530, 54},
@@ -46,8 +46,8 @@ var (
 		"internal/history.Past":  {36, 40, 6},
 		"internal/history.Audit": {28, 49, 5},
 		"cli.invocation":         {9, 56, 7},
-		"store/sqlite.Store":     {21, 64, 19},
-		"store/postgres.Store":   {25, 88, 18},
+		"store/sqlite.Store":     {23, 71, 21},
+		"store/postgres.Store":   {27, 91, 19},
 	}
 )
 

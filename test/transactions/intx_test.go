@@ -1,0 +1,194 @@
+package transactions_test
+
+import (
+	"context"
+	"database/sql"
+	"testing"
+	"time"
+
+	"github.com/jmoiron/sqlx"
+	"github.com/stretchr/testify/require"
+
+	"github.com/holdfast-dev/holdfast/durable"
+	"github.com/holdfast-dev/holdfast/store"
+)
+
+// soon is far less than the heartbeat (10 s), which would find a run at last.
+const soon = 3 * time.Second
+
+func echo() *durable.Workflow[int, int] {
+	return durable.Define("echo", func(_ context.Context, n int) (int, error) { return n, nil })
+}
+
+func listener() *durable.Workflow[int, string] {
+	return durable.Define("listener", func(ctx context.Context, _ int) (string, error) {
+		return durable.Await[string](ctx, "news")
+	})
+}
+
+func TestAStartInTheProgramsTransactionHappensWithIt(t *testing.T) {
+	onEach(t, func(t *testing.T, b *bank) {
+		wf := echo()
+		ctx := b.engine(t, durable.Options{Workflows: []durable.Definition{wf}})
+		_, err := durable.Recover(ctx)
+		require.NoError(t, err)
+		handle, err := wf.Handle(ctx, "r")
+		require.NoError(t, err)
+
+		tx, err := b.db.BeginTxx(ctx, nil)
+		require.NoError(t, err)
+		require.NoError(t, mark(tx, "rolled back"))
+		_, err = wf.Start(ctx, "r", 7, durable.InTx(tx))
+		require.NoError(t, err)
+		require.NoError(t, tx.Rollback())
+		_, err = handle.Wait(ctx)
+		require.ErrorIs(t, err, durable.ErrNotFound)
+		require.Zero(t, b.applied(t, "rolled back"))
+
+		for range 2 { // the second start finds the run
+			plain, err := b.db.DB.BeginTx(ctx, nil)
+			require.NoError(t, err)
+			_, err = plain.Exec(`INSERT INTO applied (what) VALUES ('committed')`)
+			require.NoError(t, err)
+			h, err := wf.Start(ctx, "r", 7, durable.InTx(plain))
+			require.NoError(t, err)
+			require.Equal(t, "r", h.ID())
+			require.NoError(t, plain.Commit())
+			within, cancel := context.WithTimeout(ctx, soon)
+			n, err := h.Wait(within) // executed at once, and not at the next beat
+			cancel()
+			require.NoError(t, err)
+			require.Equal(t, 7, n)
+		}
+		require.Equal(t, 2, b.applied(t, "committed"))
+
+		tx, err = b.db.BeginTxx(ctx, nil)
+		require.NoError(t, err)
+		var conflict *durable.ConflictError
+		_, err = wf.Start(ctx, "r", 8, durable.InTx(tx))
+		require.ErrorAs(t, err, &conflict)
+		require.True(t, conflict.SameFlow)
+		require.NoError(t, tx.Rollback())
+	})
+}
+
+func TestAnotherProcessTakesWhatATransactionHasStartedAtOnce(t *testing.T) {
+	onEach(t, func(t *testing.T, b *bank) {
+		wf := echo()
+		worker := b.engine(t, durable.Options{Workflows: []durable.Definition{wf}})
+		_, err := durable.Recover(worker)
+		require.NoError(t, err)
+		client := b.engine(t, durable.Options{}) // executes nothing
+		tx, err := b.db.BeginTxx(client, nil)
+		require.NoError(t, err)
+		h, err := durable.Ref[int, int]("echo").Start(client, "r", 7, durable.InTx(tx))
+		require.NoError(t, err)
+		time.Sleep(100 * time.Millisecond) // the transaction takes a while; nothing may be found before its end
+		_, err = h.Wait(client)
+		require.ErrorIs(t, err, durable.ErrNotFound)
+		require.NoError(t, tx.Commit())
+		within, cancel := context.WithTimeout(client, soon)
+		defer cancel()
+		n, err := h.Wait(within)
+		require.NoError(t, err)
+		require.Equal(t, 7, n)
+	})
+}
+
+func TestASignalInTheProgramsTransactionHappensWithIt(t *testing.T) {
+	onEach(t, func(t *testing.T, b *bank) {
+		wf := listener()
+		worker := b.engine(t, durable.Options{Workflows: []durable.Definition{wf}})
+		_, err := durable.Recover(worker)
+		require.NoError(t, err)
+		h, err := wf.Start(worker, "r", 0)
+		require.NoError(t, err)
+		client := b.engine(t, durable.Options{})
+		waiting := func() bool {
+			row, err := b.last.Get(worker, "r")
+			return err == nil && row.Status == store.Waiting
+		}
+		eventually(t, "the run waits", waiting)
+
+		send := func(text string, end func(*sqlx.Tx) error) {
+			tx, err := b.db.BeginTxx(client, nil)
+			require.NoError(t, err)
+			require.NoError(t, mark(tx, text))
+			require.NoError(t, durable.Signal(client, "r", "news", text, durable.InTx(tx), durable.SignalID(text)))
+			require.NoError(t, end(tx))
+		}
+		send("unsent", (*sqlx.Tx).Rollback)
+		send("sent", (*sqlx.Tx).Commit)
+		within, cancel := context.WithTimeout(worker, soon)
+		defer cancel()
+		text, err := h.Wait(within)
+		require.NoError(t, err)
+		require.Equal(t, "sent", text)
+		require.Zero(t, b.applied(t, "unsent"))
+
+		tx, err := b.db.BeginTxx(client, nil)
+		require.NoError(t, err)
+		require.ErrorIs(t, durable.Signal(client, "r", "news", "late", durable.InTx(tx)), durable.ErrNotRunning)
+		require.NoError(t, tx.Rollback())
+		tx, err = b.db.BeginTxx(client, nil)
+		require.NoError(t, err)
+		require.ErrorIs(t, durable.Signal(client, "nobody", "news", "", durable.InTx(tx)), durable.ErrNotFound)
+		require.NoError(t, tx.Rollback())
+	})
+}
+
+func TestAStepMayStartAndSignalInItsTransaction(t *testing.T) {
+	onEach(t, func(t *testing.T, b *bank) {
+		child, hears := echo(), listener()
+		wf := durable.Define("w", func(ctx context.Context, fail bool) (int, error) {
+			return durable.Transact(ctx, "hand over", func(ctx context.Context, tx *sqlx.Tx) (int, error) {
+				if _, err := child.Start(ctx, "made/"+durable.RunID(ctx), 5, durable.InTx(tx)); err != nil {
+					return 0, err
+				}
+				if err := durable.Signal(ctx, "hears", "news", durable.RunID(ctx), durable.InTx(tx)); err != nil {
+					return 0, err
+				}
+				if fail {
+					return 0, context.DeadlineExceeded
+				}
+				return 1, nil
+			})
+		})
+		ctx := b.engine(t, durable.Options{Workflows: []durable.Definition{wf, child, hears}})
+		_, err := durable.Recover(ctx)
+		require.NoError(t, err)
+		h, err := hears.Start(ctx, "hears", 0)
+		require.NoError(t, err)
+		_, err = wf.Run(ctx, "bad", true)
+		require.Error(t, err)
+		_, err = b.last.Get(ctx, "made/bad")
+		require.ErrorIs(t, err, durable.ErrNotFound)
+		_, err = wf.Run(ctx, "good", false)
+		require.NoError(t, err)
+		within, cancel := context.WithTimeout(ctx, soon)
+		defer cancel()
+		text, err := h.Wait(within)
+		require.NoError(t, err)
+		require.Equal(t, "good", text)
+		made, err := child.Handle(ctx, "made/good")
+		require.NoError(t, err)
+		n, err := made.Wait(within)
+		require.NoError(t, err)
+		require.Equal(t, 5, n)
+	})
+}
+
+func TestATransactionOfAnotherDatabaseIsRefused(t *testing.T) {
+	onEach(t, func(t *testing.T, b *bank) {
+		other := newBank(t, b.kind)
+		wf := echo()
+		ctx := b.engine(t, durable.Options{Workflows: []durable.Definition{wf}})
+		tx, err := other.db.BeginTxx(ctx, nil)
+		require.NoError(t, err)
+		_, err = wf.Start(ctx, "r", 7, durable.InTx(tx))
+		require.ErrorIs(t, err, durable.ErrInvalid)
+		require.NoError(t, tx.Rollback())
+		_, err = wf.Start(ctx, "r", 7, durable.InTx((*sql.Tx)(nil)))
+		require.ErrorIs(t, err, durable.ErrInvalid)
+	})
+}
