@@ -70,6 +70,7 @@ const (
 	Maintainer  Capability = "Maintainer"
 	Schedules   Capability = "Schedules"
 	Transactor  Capability = "Transactor"
+	Queues      Capability = "Queues"
 
 	// SingleProcess is a limit rather than a capability, so Capabilities does not list
 	// it: the data can be open in one process at a time, through one handle. Cases that
@@ -87,12 +88,13 @@ var costs = map[Capability]string{
 	TxCommitter: "runs and steps cannot share a transaction with the user's own data",
 	Backuper:    "a copy of a live store has to be made by other means",
 	Maintainer:  "statistics and space have to be looked after by other means",
+	Queues:      "no limit of a queue holds over processes, and no rate",
 	Schedules:   "durable.Options.Schedules is refused: runs have to be started at their times by other means",
 }
 
 // Capabilities returns all capabilities.
 func Capabilities() []Capability {
-	return []Capability{Notifier, Meter, Presence, Clocked, TxCommitter, Backuper, Maintainer, Schedules, Transactor}
+	return []Capability{Notifier, Meter, Presence, Clocked, TxCommitter, Backuper, Maintainer, Schedules, Transactor, Queues}
 }
 
 func (h Harness) has(c Capability) bool { return slices.Contains(h.Has, c) }
@@ -104,7 +106,7 @@ func found(s store.Store) map[Capability]bool {
 		Notifier: c.Notifier != nil, Meter: c.Meter != nil, Presence: c.Presence != nil,
 		Clocked: c.Clocked != nil, TxCommitter: c.TxCommitter != nil,
 		Backuper: c.Backuper != nil, Maintainer: c.Maintainer != nil, SingleProcess: c.SingleProcess != nil,
-		Schedules: c.Schedules != nil, Transactor: c.Transactor != nil,
+		Schedules: c.Schedules != nil, Transactor: c.Transactor != nil, Queues: c.Queues != nil,
 	}
 }
 
@@ -117,8 +119,9 @@ const (
 	hookBegin   hook = "Data.Begin"
 	hookCopy    hook = "Data.Copy"
 	hookPlace   hook = "Data.Place"
+	hookAdvance hook = "Data.Advance"
 )
 
 func (d Data) hooks() map[hook]bool {
-	return map[hook]bool{hookCorrupt: d.Corrupt != nil, hookFuture: d.Future != nil, hookBegin: d.Begin != nil, hookCopy: d.Copy != nil, hookPlace: d.Place != ""}
+	return map[hook]bool{hookCorrupt: d.Corrupt != nil, hookFuture: d.Future != nil, hookBegin: d.Begin != nil, hookCopy: d.Copy != nil, hookPlace: d.Place != "", hookAdvance: d.Advance != nil}
 }

@@ -23,13 +23,13 @@ func inMemory() conformance.Harness {
 				Advance: func(d time.Duration) { skew.Add(int64(d)) },
 			}
 		},
-		Has: []conformance.Capability{conformance.Notifier, conformance.Meter, conformance.Clocked, conformance.Schedules},
+		Has: []conformance.Capability{conformance.Notifier, conformance.Meter, conformance.Clocked, conformance.Schedules, conformance.Queues},
 	}
 }
 
 func TestMemory(t *testing.T) {
 	r := conformance.Run(t, inMemory())
-	require.Len(t, r.Present, 4)
+	require.Len(t, r.Present, 5)
 	require.Len(t, r.Absent, 5)
 }
 
@@ -43,7 +43,7 @@ func TestMemoryInRealTime(t *testing.T) {
 		return d
 	}
 	for _, c := range conformance.Cases() {
-		if c.Section == "claim" || c.Section == "executor" {
+		if c.Section == "claim" || c.Section == "executor" || c.Section == "queue" && c.Missing(t, h) == "" {
 			t.Run(c.Title(), func(t *testing.T) { c.Check(t, h) })
 		}
 	}

@@ -47,6 +47,7 @@ func sections() []section {
 		{"E", "inbox", inboxCases},
 		{"F", "start", startCases},
 		{"G", "key", keyCases},
+		{"G", "queue", queueCases},
 		{"H", "list", listCases},
 		{"H", "page", pageCases},
 		{"H", "count", countCases},

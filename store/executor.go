@@ -104,9 +104,10 @@ type Claim struct {
 	// number of each.
 	AnyQueue bool
 	// Held, if set, is called, before Claim returns, for each queue that it takes runs from
-	// with a due run that it could not give a place because of a limit of the queue. until is when
-	// its rate lets the next run begin; 0 if a place must become free or the queue be
-	// resumed first. It must not call the store.
+	// with a due run that it could not give a place because of a limit of the queue: not if
+	// the claim took Max runs, nor of a queue for which it has no room left. until is when
+	// the rate lets one of those runs begin; 0 if for each of them a place must become free or
+	// the queue be resumed first. A claim with IDs does not call it. It must not call the store.
 	Held func(queue string, until Time)
 	// Data is put on every event this claim appends: JSON object or nil.
 	Data []byte

@@ -16,7 +16,8 @@ type Queue struct {
 	Max int
 	// MaxPerPartition is the same for the runs of each partition; 0: any number.
 	MaxPerPartition int
-	// Rate is how many runs may begin in any window as long as Per; 0: any number.
+	// Rate is how many runs may begin in any window as long as Per; 0: any number. Per is
+	// kept in microseconds.
 	Rate int
 	Per  time.Duration
 	// Paused keeps runs from getting a place. Those that hold one go on.
@@ -32,12 +33,17 @@ type Queue struct {
 // ends or is interrupted, also while it waits (Run.Placed). A claim, by ids or not, gives a
 // place only within Queue.Max, Queue.MaxPerPartition and Queue.Rate, and none while the queue
 // is paused, whatever else happens at the same time: the limits are exact over all
-// executors. Of a queue with a Rate, the claims that begin a run are remembered by the
+// executors. A run that was cancelled before it began needs no place, because it executes
+// nothing: it is taken whatever the limits are, and its claim is not counted as one that
+// begins a run. Of a queue with a Rate, the claims that begin a run are remembered by the
 // store's clock, and no window of Per holds more than Rate of them. If the clock has gone
-// back, a claim that it had remembered for later counts as one of now.
+// back, the next claim that finds a run in line takes those remembered for later as ones of
+// its own time. A PutQueue without a Rate forgets them; one with another Rate or Per counts those that are
+// remembered.
 // S34 Within a queue the partitions take turns, in the order of their bytes: a partition that
 // has had its turn gets the next one when each other one with a run that could be let in has
-// had one. Concurrent claims may each begin at the same partition. Within a
+// had one. Concurrent claims may each begin at the same partition, and a claim by ids is no
+// turn. Within a
 // partition the run with the lowest Rank comes first. Between queues, and between them and
 // the runs that need no place, the one that comes first is the one with the lowest Rank
 // among those that are next.
@@ -48,8 +54,8 @@ type Queues interface {
 	// PutQueue stores q under its name, at the next revision. It returns ErrInvalid for a
 	// queue that Check refuses.
 	PutQueue(ctx context.Context, q Queue) error
-	// Queues returns the named queues, or, without names, all that were put or have
-	// unfinished runs; in the order of their names.
+	// Queues returns the queues that were put or have unfinished runs, without the others
+	// if names are given; in the order of their names.
 	Queues(ctx context.Context, names ...string) ([]QueueState, error)
 	// Ahead returns how many runs of the same queue and partition come before the run (S34) among
 	// those that are due; false if the run is not in line for a place.
@@ -61,14 +67,15 @@ type QueueState struct {
 	Queue
 	Placed  int64 // runs that hold a place
 	InLine  int64 // runs that are due and need a place
-	Delayed int64 // runs whose WakeAt has not come
+	Delayed int64 // runs that need a place, are not paused, and whose WakeAt has not come
 	// Oldest is since when the oldest run in line has been due; 0: none is in line.
 	Oldest Time
 	// Begun is how many runs have begun within the last Per, of a queue with a Rate, and
 	// NextAt is when the rate lets the next one begin; 0: now.
 	Begun  int64
 	NextAt Time
-	// Partitions are those with the most runs in line, at most MaxPartitionsShown.
+	// Partitions are those with the most runs in line, then with the most that hold a place,
+	// then in the order of their names; at most MaxPartitionsShown, and none without either.
 	Partitions []PartitionState
 }
 
@@ -126,9 +133,10 @@ func (r *Run) NeedsPlace() bool {
 }
 
 // Since returns since when r has been due, if it is due at now: its WakeAt, or its creation
-// if it has none.
+// if it has none or was interrupted. So an interrupted run goes on before runs that were
+// created later.
 func (r *Run) Since(now Time) Time {
-	if r.WakeAt != 0 && r.WakeAt <= now {
+	if r.WakeAt != 0 && r.WakeAt <= now && r.Status != Interrupted {
 		return r.WakeAt
 	}
 	return r.CreatedAt

@@ -81,7 +81,7 @@ func (d *data) due(c *store.Claim, now store.Time) (next func() *run) {
 		}
 		switch {
 		case of != nil:
-			of.enter(best)
+			of.enter(best, true)
 		case best != nil:
 			free = free[1:]
 		case c.Max > 0:
@@ -117,7 +117,7 @@ func (d *data) named(c *store.Claim, now store.Time) (next func() *run) {
 				if !l.gate.Fits(r.row.Partition, r.row.Status == store.Pending) {
 					continue
 				}
-				l.enter(r)
+				l.enter(r, false)
 			}
 			return r
 		}
