@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
+	"os"
 	"path/filepath"
 	"testing"
 	"time"
@@ -133,5 +134,8 @@ func eventually(t testing.TB, what string, f func() bool) {
 }
 
 func TestMain(m *testing.M) {
+	if victim := os.Getenv(victimVariable); victim != "" {
+		beVictim(victim)
+	}
 	goleak.VerifyTestMain(m, goleak.IgnoreAnyFunction("github.com/holdfast-dev/holdfast/test/pgtest.(*Cluster).start.func1"))
 }
