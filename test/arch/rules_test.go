@@ -95,6 +95,9 @@ var rules = []rule{
 	{path: "examples", ours: []string{"durable", "operate", "store"}, anyBackend: true},
 	{path: "examples/pipeline", ours: []string{"cli", "client", "dashboard", "durable", "operate", "shell", "store"}, modules: []string{cobra}, anyBackend: true},
 	{
+		path: "examples/transfer", ours: []string{"durable", "store", "examples/internal", "test/pgtest"}, modules: []string{sqlx}, anyBackend: true, forTests: true,
+	},
+	{
 		path: "examples/telemetry", ours: []string{"durable", "operate", "store", "internal/termview", "test/otlptest", "test/tracecheck"}, anyBackend: true, forTests: true,
 		modules: []string{otel, otel + "/trace", otelSDK, otelSDK + "/metric", otlpTraces, otlpMetrics},
 	},

@@ -20,6 +20,7 @@ const (
 	oneFile  = "one file, one ref" // its one write is killed by the tests of package archive
 	commands = "a command"         // the tests of package shell kill its processes
 	onePut   = "one put"           // its one write is a compare-and-set, and what was put is looked at first
+	inTx     = "in a transaction"  // test/transactions kills processes at each of its points
 	isLife   = "of the process"    // it begins or ends one, or says which is meant
 )
 
@@ -32,6 +33,8 @@ var howCovered = map[string]string{
 	"durable.Publish": inRun, "durable.Rand": inRun, "durable.Retry": inRun, "durable.RetryFailed": "RetryFailed", "durable.SaveNamedProgress": inRun,
 	"durable.SaveProgress": inRun, "durable.Seek": inRun, "durable.SetAttributes": inRun, "durable.Sleep": inRun, "durable.SleepUntil": inRun,
 	"durable.Step": inRun, "durable.Future.Wait": inRun,
+
+	"durable.Transact": inTx, "durable.RetryTransact": inTx,
 
 	"durable.Attempt": isRead, "durable.Headers": isRead, "durable.IdempotencyKey": isRead, "durable.Logger": isRead, "durable.NamedProgress": isRead,
 	"durable.Progress": isRead, "durable.Published": isRead, "durable.RunID": isRead, "durable.RunVersion": isRead, "durable.WaitPublished": isRead,
@@ -132,7 +135,7 @@ func TestEveryPublicActIsTriedWithADeathInTheMiddle(t *testing.T) {
 			t.Errorf("%s is not in howCovered: if it writes, add an act to wholeActs", name)
 			continue
 		}
-		act := !slices.Contains([]string{isRead, inRun, oneFile, onePut, commands, isLife}, how)
+		act := !slices.Contains([]string{isRead, inRun, oneFile, onePut, commands, inTx, isLife}, how)
 		if act && !slices.ContainsFunc(wholeActs, func(a wholeAct) bool { return a.name == how }) {
 			t.Errorf("%s is said to be tried by the act %q, which there is not", name, how)
 		}

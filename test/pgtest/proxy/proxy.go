@@ -56,14 +56,23 @@ type Proxy struct {
 // ends.
 func New(t testing.TB, target string) *Proxy {
 	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
+	p, err := Listen(target)
 	if err != nil {
 		t.Fatalf("proxy: %v", err)
 	}
+	t.Cleanup(p.Close)
+	return p
+}
+
+// Listen is New for a program that is no test; the caller closes the proxy.
+func Listen(target string) (*Proxy, error) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		return nil, err
+	}
 	p := &Proxy{listener: l, target: target}
 	p.all.Go(p.accept)
-	t.Cleanup(p.close)
-	return p
+	return p, nil
 }
 
 // DSN returns dsn, which must have the form of a URL, led through the proxy.
@@ -127,7 +136,8 @@ func (p *Proxy) decide(r Request) Action {
 	return a
 }
 
-func (p *Proxy) close() {
+// Close cuts all connections and ends the proxy.
+func (p *Proxy) Close() {
 	p.mu.Lock()
 	p.closed = true
 	p.mu.Unlock()
