@@ -205,6 +205,10 @@ func (b *bulkStart) flush() error {
 			b.eng.metrics.RunStarted(batch[i].Create)
 			own = append(own, items[i].id)
 		case errors.Is(err, store.ErrExists):
+			if held := b.options.heldBy(err, items[i].id, b.def.name); held != err {
+				b.refuse(items[i].id, held)
+				continue
+			}
 			exist = append(exist, items[i])
 		case definite(err):
 			b.refuse(items[i].id, commit.Occupied("was not started; start it again once that run has ended", err))
@@ -213,7 +217,9 @@ func (b *bulkStart) flush() error {
 			failed = errors.Join(context.Cause(b.ctx), err)
 		}
 	}
-	b.eng.claims.Expect(b.def.name, b.def.version, own)
+	if len(own) > 0 {
+		b.eng.claims.Expect(batch[0].Create, own...)
+	}
 	again, err := b.compare(ctx, exist)
 	if err == nil {
 		err = failed

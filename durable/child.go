@@ -118,6 +118,8 @@ func (ch *child) bear(def *definition, input []byte, o *startOptions) error {
 		switch {
 		case err == nil || !definite(err):
 			return err // the run is lost, or the engine is closed
+		case o.heldBy(err, ch.id, def.name) != err:
+			return ch.refuse(o.heldBy(err, ch.id, def.name))
 		case errors.Is(err, store.ErrOccupied):
 			return ch.refuse(commit.Occupied("was not started; start it again once that run has ended", err))
 		case !errors.Is(err, store.ErrExists):
@@ -204,6 +206,9 @@ func (ch *child) bearAs(def *definition, input []byte, o *startOptions) error {
 	}
 	if err == nil {
 		r.reportStart(slog.String("parent", s.run.id))
+		if o.line.waits() {
+			e.claims.Expect(&r.row, r.id)
+		}
 	}
 	if here {
 		r.settled(err)

@@ -78,7 +78,8 @@ type lifetime struct {
 // executed at once. The caller closes the store, after the engine.
 //
 // Errors: ErrInvalid for options that cannot be used (a nil function, a
-// workflow registered twice), ErrUnavailable when the store cannot be reached.
+// workflow registered twice), *QueueError for a queue, ErrUnavailable when the store
+// cannot be reached.
 func Open(ctx context.Context, st store.Store, o Options) (*Engine, error) {
 	if st == nil {
 		return nil, fmt.Errorf("durable: Open needs a store: %w", ErrInvalid)
@@ -113,6 +114,9 @@ func Open(ctx context.Context, st store.Store, o Options) (*Engine, error) {
 	e.recovery = claims.NewRecovery(e.claims)
 	if err := e.heart.Register(ctx); err != nil {
 		return nil, fmt.Errorf("%w: registering the executor: %w", ErrUnavailable, err)
+	}
+	if err := declareQueues(ctx, e); err != nil {
+		return nil, err
 	}
 	if e.metrics, err = newMetrics(e); err != nil {
 		return nil, err

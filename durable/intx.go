@@ -77,12 +77,14 @@ func (o *startOptions) startIn(ctx context.Context, e *Engine, def *definition, 
 	switch {
 	case errors.As(err, &status):
 		return id, &NotRunningError{RunID: id, Status: status.Status}
+	case o.heldBy(err, id, def.name) != err:
+		return id, o.heldBy(err, id, def.name)
 	case errors.Is(err, store.ErrExists):
 		return id, conflictOf(ctx, e, def, id)
 	case err != nil:
 		return id, fmt.Errorf("durable: starting run %s in a transaction: %w", id, commit.Occupied("was not started; start it again once that run has ended", err))
 	}
-	e.claims.Expect(def.name, def.version, []string{id})
+	e.claims.Expect(&row, id)
 	return id, nil
 }
 

@@ -77,6 +77,14 @@ type Options struct {
 	// its process. A waiting run gives up its place when it is unloaded (UnloadAfter,
 	// KeepLoaded). Zero: 1,000.
 	MaxRuns int
+	// Queues are the queues that this program declares, with their limits; see Queue. An
+	// engine takes runs from queues that it does not declare, too, unless ServeQueues
+	// says otherwise.
+	Queues []Queue
+	// ServeQueues are the queues from which this engine takes runs; empty: every one. Runs
+	// on no queue are taken by every engine that has their code. An engine starts runs on
+	// any queue.
+	ServeQueues []string
 	// QuarantineAfter is how many strikes in a row quarantine a run; zero: 3. A
 	// strike is the end of an executor that is known to be dead and in which a body
 	// of this run had begun and recorded nothing; the first such end is not on record
@@ -189,6 +197,9 @@ func (o Options) withDefaults() (Options, error) {
 	}
 	if o.QuarantineAfter == 0 {
 		o.QuarantineAfter = DefaultQuarantineAfter
+	}
+	if err := o.checkQueues(); err != nil {
+		return o, err
 	}
 	if o.BootReason = guard.Text(o.BootReason, guard.MaxText); o.BootReason == "" {
 		o.BootReason = DefaultBootReason

@@ -102,6 +102,7 @@ func (ros *roster) addLocked(r *run) error {
 	ros.eng.dormitory.dropLocked(r.id, r.row.Epoch)
 	ros.runs[r.id] = r
 	ros.eng.claims.Began()
+	ros.eng.claims.Enter(&r.row)
 	ros.runners.Add(1)
 	return nil
 }
@@ -114,6 +115,9 @@ func (ros *roster) forget(r *run) (told bool) {
 		delete(ros.runs, r.id)
 	}
 	told = r.told
+	if ros.eng.dormitory.runs[r.id] == nil {
+		ros.eng.claims.Leave(r.id, r.row.Epoch)
+	}
 	ros.mu.Unlock()
 	if r.claimed.counts {
 		ros.eng.claims.Vacate()

@@ -203,6 +203,9 @@ func (r *run) execute() {
 				// before the next heartbeat.
 				r.eng.claims.Wake()
 			}
+			if r.row.Queue != "" {
+				r.eng.claims.Freed() // its place, if that is recorded
+			}
 		}
 		r.recordedOnce.Do(func() { close(r.recorded) })
 		close(r.ended)

@@ -45,6 +45,9 @@ func (o *startOptions) apply(ctx context.Context, e *Engine, id string, list []S
 		o.err = checkAttributes(o.attributes)
 	}
 	if o.err == nil {
+		o.err = o.line.check()
+	}
+	if o.err == nil {
 		o.err = o.checkFrom(ctx, id)
 	}
 	if _, inRun := inScope(ctx); o.err == nil && inRun && o.tx != nil {
@@ -60,7 +63,8 @@ func (o *startOptions) apply(ctx context.Context, e *Engine, id string, list []S
 // durable. Start is idempotent by id: if the run exists with the same workflow and input,
 // the handle is on that run; with another workflow or input, the error is a
 // *ConflictError. If this engine has the workflow's code, it executes the run from now
-// on; otherwise an executor that serves the workflow does.
+// on; otherwise an executor that serves the workflow does. A run that an option puts in line
+// (OnQueue, Delay, StartAt) is only recorded; see Enqueue.
 //
 // The end of ctx, or its deadline, ends the wait and never touches the run.
 //
@@ -202,6 +206,7 @@ func (e *Engine) newborn(ctx context.Context, def *definition, id string, input 
 		Status: store.Pending, Epoch: int64(now), InputHash: payload.InputHash(input), Parent: o.parent, ParentKey: o.parentKey,
 		CreatedAt: now, UpdatedAt: now, Attributes: o.attributes,
 	}
+	o.line.put(&row)
 	if o.deadline != 0 {
 		row.DeadlineAt = now.Add(o.deadline)
 	}
@@ -226,10 +231,13 @@ func (e *Engine) newborn(ctx context.Context, def *definition, id string, input 
 	return row, created, binary.BigEndian.Uint64(b[:]), span, s
 }
 
-// birth prepares a new run: its row, its first events and, if its code is here, the
-// execution that begins with it.
+// birth prepares a new run: its row, its first events and, if its code is here and it is not
+// only put in line, the execution that begins with it.
 func (e *Engine) birth(ctx context.Context, def *definition, id string, input []byte, o *startOptions) (*run, []store.Event) {
 	here := e.program.defs.find(def.name, def.version)
+	if o.line.waits() {
+		here = nil
+	}
 	row, created, seed, span, ofStart := e.newborn(ctx, def, id, input, o)
 	events := append(make([]store.Event, 0, 2), created)
 	var s *telemetry.Segment
@@ -326,11 +334,12 @@ func (e *Engine) create(ctx context.Context, def *definition, id string, input [
 			err = fmt.Errorf("durable: run %s was not started: %w", id, err)
 		}
 		err = commit.Occupied("was not started; start it again once that run has ended", err)
-		return nil, "", err
+		return nil, "", o.heldBy(err, id, def.name)
 	}
 	if r.def == nil {
 		r.spans.Start.End()
 		r.cancel(nil)
+		e.claims.Expect(&r.row, id)
 	}
 	r.reportStart()
 	if r.def == nil {
@@ -399,12 +408,16 @@ func (o *startOptions) checkFrom(ctx context.Context, id string) error {
 	return nil
 }
 
-// ConflictError says what a run id is already used for.
+// ConflictError says what a run id, or a deduplication key (Dedup), is already used for.
 type ConflictError struct {
 	RunID    string
 	Have     string // workflow of the existing run
 	Want     string // workflow that was to be started
 	SameFlow bool   // the workflow is the same and the input differs
+	// Dedup: the id is free, and another run of Queue, Holder, has this key.
+	Dedup  string
+	Queue  string
+	Holder string
 	// OtherParent: workflow and input are the same, but the existing run is not a child
 	// of the run that was to start it. It is a child of Parent; empty: of none.
 	OtherParent bool
@@ -413,6 +426,8 @@ type ConflictError struct {
 
 func (e *ConflictError) Error() string {
 	switch {
+	case e.Dedup != "":
+		return fmt.Sprintf("durable: run %q of workflow %s was not started: run %q has the deduplication key %q until it ends: wait for that run, or start this one then", e.RunID, e.Want, e.Holder, e.Dedup)
 	case e.OtherParent && e.Parent == "":
 		return fmt.Sprintf("durable: run %q of workflow %s exists already and is no child: use another id, or wait for it with Handle(%q) in a step", e.RunID, e.Have, e.RunID)
 	case e.OtherParent:

@@ -27,6 +27,7 @@ type startOptions struct {
 	deadline   time.Duration // from the start; 0: none
 	exclusive  []string      // sorted, each once
 	signals    []firstSignal
+	line       inLine
 	mail       []store.Message                         // the signals, encoded; To is missing
 	err        error                                   // what is wrong with the options
 	begin      func(context.Context, desk.Start) error // makes the run exist; nil: it starts from nothing

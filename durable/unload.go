@@ -168,6 +168,7 @@ func (dorm *dormitory) drop(id string, before int64) {
 func (dorm *dormitory) dropLocked(id string, before int64) {
 	if d := dorm.runs[id]; d != nil && d.epoch < before {
 		delete(dorm.runs, id)
+		dorm.eng.claims.Leave(id, d.epoch)
 		if d.place >= 0 {
 			heap.Remove(&dorm.timed, d.place)
 		}

@@ -60,17 +60,21 @@ func (rc *Recovery) Adopt(ctx context.Context, id string) error {
 	if err != nil {
 		return fmt.Errorf("durable: adopting run %s: %w", id, commit.StoreError(err))
 	}
-	if no.Status = h.Run.Status; h.Run.Owner != "" {
+	no.Status = h.Run.Status
+	switch {
+	case h.Run.Owner != "":
 		no.Reason = "already in progress on executor " + h.Run.Owner
+	case h.Run.NeedsPlace():
+		no.Reason = fmt.Sprintf("it is in line for a place in queue %q", h.Run.Queue)
 	}
 	return no
 }
 
 // TakeUpChild executes here a child that a run of this engine waits for, if no executor has
 // it. After Recover that happens by itself; without Recover the parent would wait for
-// ever.
+// ever. A child that is in line for a place in a queue keeps its turn.
 func (rc *Recovery) TakeUpChild(row *store.Run) {
-	if rc.claims.Recovered() || row.Paused || !rc.o.Program.Has(row.Workflow, row.Version) || rc.o.Runs.Here(row.ID) {
+	if rc.claims.Recovered() || row.Paused || row.NeedsPlace() || !rc.o.Program.Has(row.Workflow, row.Version) || rc.o.Runs.Here(row.ID) {
 		return
 	}
 	rc.o.Runs.Background(func(ctx context.Context) {

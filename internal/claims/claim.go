@@ -3,13 +3,14 @@ package claims
 import (
 	"context"
 	"errors"
-	"fmt"
 	"log/slog"
 	"sync/atomic"
+	"time"
 
 	"github.com/holdfast-dev/holdfast/internal/commit"
 	"github.com/holdfast-dev/holdfast/internal/history"
 	"github.com/holdfast-dev/holdfast/internal/nudge"
+	"github.com/holdfast-dev/holdfast/internal/queues"
 	"github.com/holdfast-dev/holdfast/internal/telemetry"
 	"github.com/holdfast-dev/holdfast/store"
 )
@@ -19,21 +20,42 @@ type Claims struct {
 	o         *Options
 	wake      chan struct{} // something may be claimable
 	recovered atomic.Bool   // Recover was called: runs of earlier processes may be claimed
+	warned    atomic.Bool   // that it was not, and a run of a queue was started
 	places    places
+	rooms     *queues.Rooms
+	alarm     queues.Alarm // when a run becomes due, or a rate lets one in
 	// bulk has runs that a bulk start here has made and that may not have been claimed yet. It
 	// is needed only until Recover is called: before that the loop leaves all other pending
 	// runs alone.
 	bulk  queue
 	later queue // runs that recovery has left until there is room
-	owned owned
+	// held: the last claim has left runs in line, because their queues had no place for them. freed
+	// counts the places that became free here, so that one is not missed during that claim.
+	held  atomic.Bool
+	freed atomic.Int64
+	// orphans makes recovery look for the runs of executors that are gone. It is to look when there
+	// is room again, if it was crowded: it has left some for lack of room in this process.
+	orphans chan struct{}
+	crowded atomic.Bool
+	owned   owned
 }
 
 // New returns Claims that have not begun to take anything.
 func New(o Options) *Claims {
 	c := &Claims{o: &o, wake: make(chan struct{}, 1)}
 	c.places.max = o.MaxRuns
+	c.orphans = make(chan struct{}, 1)
+	c.rooms = queues.NewRooms(o.RoomHere, o.Queues, c.room)
 	c.owned.o = &o
 	return c
+}
+
+// room is called when a queue that was full in this process has room again.
+func (c *Claims) room() {
+	c.Wake()
+	if c.crowded.Swap(false) {
+		nudge.Send(c.orphans)
+	}
 }
 
 // Wake makes the loop look for runs to claim.
@@ -66,17 +88,40 @@ func (c *Claims) Vacate() {
 	}
 }
 
+// WakeAt makes the loop look for runs to claim at a time.
+func (c *Claims) WakeAt(at store.Time) {
+	if c.alarm.Set(at) {
+		nudge.Send(c.wake) // the loop waits for a later time
+	}
+}
+
+// Enter notes that this executor has a run, and Leave that it no longer has it under this epoch:
+// Queue.MaxPerProcess counts them. A run that waits, or is unloaded, is still here.
+func (c *Claims) Enter(row *store.Run) { c.rooms.Enter(row) }
+
+// Leave is the counterpart of Enter.
+func (c *Claims) Leave(id string, epoch int64) { c.rooms.Leave(id, epoch) }
+
 // Loop takes due runs whenever there may be some.
 func (c *Claims) Loop(ctx context.Context) {
+	t := time.NewTimer(time.Hour)
+	defer t.Stop()
 	for {
+		if wait, ok := c.alarm.Next(c.surely()); ok {
+			t.Reset(max(wait, time.Millisecond)) // its clock may be known less exactly
+		} else {
+			t.Stop()
+		}
 		select {
 		case <-ctx.Done():
 			return
 		case <-c.wake:
+		case <-t.C:
 		}
 		if !c.o.Heart.AwaitLease(ctx.Done(), nil) {
 			return // it could not claim anything
 		}
+		c.alarm.Rang(c.surely())
 		if !c.recovered.Load() {
 			c.takeBulk(ctx)
 			continue
@@ -94,6 +139,9 @@ func (c *Claims) Loop(ctx context.Context) {
 	}
 }
 
+// surely returns a time that has come by the store's clock, however far off our estimate of it is.
+func (c *Claims) surely() store.Time { return c.o.Heart.Clock.Surely(time.Now()) }
+
 // takeNext takes a batch of runs as far as there is room, first those that
 // recovery has left. It reports whether there may be more to take at once.
 func (c *Claims) takeNext(ctx context.Context) (more bool, err error) {
@@ -105,131 +153,69 @@ func (c *Claims) takeNext(ctx context.Context) (more bool, err error) {
 	if c.later.waits() {
 		return true, c.takeLater(ctx, n)
 	}
-	runs, err := c.claim(ctx, store.Claim{Max: n}, &history.Claim{}, nil)
-	return len(runs) == n, err
+	held, freed := false, c.freed.Load()
+	sc := store.Claim{Max: n, Held: func(_ string, until store.Time) {
+		if held = true; until != 0 {
+			c.alarm.Set(until)
+		}
+	}}
+	defer c.rooms.Ask(&sc)()
+	runs, err := c.claim(ctx, sc, &history.Claim{}, nil)
+	c.held.Store(held)
+	return len(runs) == n || held && c.freed.Load() != freed, err
 }
 
-// takeBulk takes runs of bulk starts as long as there is room. The loop alone calls it.
-func (c *Claims) takeBulk(ctx context.Context) {
-	for ctx.Err() == nil && c.takeSomeBulk(ctx) {
+// Freed is called when a run of a queue has ended here, or was given up: if runs are in line for
+// which there was no place, one of them may get its own. Of runs that end elsewhere the notices of
+// the store tell, and the heartbeats.
+func (c *Claims) Freed() {
+	c.freed.Add(1)
+	if c.held.Load() {
+		nudge.Send(c.wake)
 	}
-}
-
-// takeSomeBulk takes a batch of runs of bulk starts, and reports whether there may be
-// more to take.
-func (c *Claims) takeSomeBulk(ctx context.Context) bool {
-	n := c.places.reserve(claimBatch)
-	defer c.places.giveBack(n)
-	ids := c.bulk.first(n)
-	if len(ids) == 0 {
-		return false // a claimed run that ends wakes the loop
-	}
-	if _, err := c.claimIDs(ctx, ids); err != nil {
-		if ctx.Err() == nil {
-			c.o.Log.Warn("durable: claiming runs failed; the next beat tries again", "executor", c.o.Executor, "error", err)
-		}
-		return false
-	}
-	// Those that it did not get belong to another executor or have ended.
-	c.bulk.drop(len(ids))
-	return true
-}
-
-// takeLater takes up to n of the runs that recovery has left, if the decision to continue
-// them still holds. The loop alone calls it, with n places set aside.
-func (c *Claims) takeLater(ctx context.Context, n int) error {
-	ids := c.later.first(n)
-	sound := make([]string, 0, len(ids))
-	judge := judge{o: c.o}
-	for row, err := range c.o.List(ctx, store.Filter{IDs: ids, WithLast: true, OldestFirst: true}) {
-		if err != nil {
-			return fmt.Errorf("durable: runs that recovery has left could not be read: %w", commit.StoreError(err))
-		}
-		if judge.staysDecided(ctx, row) {
-			sound = append(sound, row.ID)
-		}
-	}
-	if len(sound) > 0 {
-		runs, err := c.claimIDs(ctx, sound)
-		for _, r := range runs {
-			c.reportResumed(r)
-		}
-		if err != nil {
-			return err // the claimed ones are not free, and are passed over at the next try
-		}
-	}
-	// Those that it did not get belong to another executor, or are no longer to be
-	// continued.
-	c.later.drop(len(ids))
-	return nil
 }
 
 // claimBatch is how many runs are claimed in one call.
 const claimBatch = 64
 
-// toContinue are runs that recovery is to continue, oldest first.
-type toContinue struct {
-	roots    []string
-	children []string
-}
-
-func (t *toContinue) add(row *store.Run) {
-	if row.Parent != "" {
-		t.children = append(t.children, row.ID)
-		return
-	}
-	t.roots = append(t.roots, row.ID)
-}
-
-// continueAll continues runs as far as there is room, and leaves the others for
-// later. Children are continued at once, as when they were started: a parent that waits
-// for a child may hold the place that the child would wait for.
-func (c *Claims) continueAll(ctx context.Context, t *toContinue, rep *Report) {
-	c.continueRuns(ctx, t.children, rep)
-	n := 0
-	if !c.later.waits() { // otherwise they queue after those that wait
-		n = c.places.reserve(len(t.roots))
-	}
-	c.continueRuns(ctx, t.roots[:n], rep)
-	c.places.giveBack(n)
-	c.later.addMissing(t.roots[n:])
-	rep.Deferred = append(rep.Deferred, t.roots[n:]...)
-	nudge.Send(c.wake) // the loop may have found all places taken or set aside
-}
-
-// continueRuns claims runs and continues them, even if there is no room.
-func (c *Claims) continueRuns(ctx context.Context, ids []string, rep *Report) {
-	for len(ids) > 0 {
-		n := min(len(ids), claimBatch)
-		runs, err := c.claimIDs(ctx, ids[:n])
-		for _, r := range runs {
-			rep.Resumed = append(rep.Resumed, r.Row.ID)
-			rep.continued = append(rep.continued, r)
-			c.reportResumed(r)
+// admit sets aside the room that a run needs in this process if it is claimed by its id. If there is
+// none, ok is false; recovery looks again when there is.
+func (c *Claims) admit(row *store.Run) (giveBack func(), ok bool) {
+	if giveBack, ok = c.rooms.Admit(row); !ok {
+		c.crowded.Store(true)
+		if giveBack, ok = c.rooms.Admit(row); ok {
+			return giveBack, true // it became free in between
 		}
-		if err != nil {
-			// The rest of the batch stays orphaned: the next heartbeat finds it.
-			for _, id := range ids[:n] {
-				if !c.o.Runs.Executing(id) {
-					rep.tryAgain(&store.Run{ID: id}, "", fmt.Sprintf("claiming it failed: %v", err), "it is tried again with the next beat")
-				}
-			}
-		}
-		ids = ids[n:]
 	}
-}
-
-// reportResumed counts and logs that recovery continues a run.
-func (c *Claims) reportResumed(r Execution) {
-	c.o.Resumed(r.Ctx, r.Row.Workflow)
-	c.o.Log.OfRun(r.Ctx, slog.LevelInfo, r.Row, "durable: run resumed")
+	return giveBack, ok
 }
 
 // Claim claims one run and begins to execute it; the event of the claim says what d says. v, if
-// not nil, is its history as it was read just before.
+// not nil, is its history as it was read just before. A run whose queue has no place for it is not
+// claimed: it is in line then.
 func (c *Claims) Claim(ctx context.Context, id string, d *history.Claim, v *history.View) (claimed bool, err error) {
-	runs, err := c.claim(ctx, store.Claim{Max: 1, IDs: []string{id}}, d, v)
+	runs, err := c.claimNamed(ctx, id, d, v)
 	return len(runs) > 0, err
+}
+
+// claimNamed is Claim, and returns the execution.
+func (c *Claims) claimNamed(ctx context.Context, id string, d *history.Claim, v *history.View) ([]Execution, error) {
+	if c.rooms.Limits() {
+		row := &store.Run{}
+		if v != nil {
+			row = v.Row
+		} else if h, err := c.o.Store.Load(ctx, id, store.Cursor{NoEvents: true}); err == nil {
+			row = &h.Run
+		} else {
+			return nil, err
+		}
+		giveBack, ok := c.admit(row)
+		if !ok {
+			return nil, nil
+		}
+		defer giveBack()
+	}
+	return c.claim(ctx, store.Claim{Max: 1, IDs: []string{id}}, d, v)
 }
 
 // claimIDs claims these runs and begins to execute those that it got.
@@ -263,6 +249,7 @@ func (c *Claims) claim(ctx context.Context, sc store.Claim, d *history.Claim, v 
 	}
 	runs := make([]Execution, len(rows))
 	for i := range rows {
+		c.rooms.Enter(&rows[i])
 		o.hasCode(&rows[i]) // reports E1
 		runs[i] = o.Runs.Begin(rows[i], segments[rows[i].ID], v)
 	}
@@ -308,16 +295,4 @@ func (o *Options) hasCode(row *store.Run) bool {
 		o.Log.AboutRun(slog.LevelWarn, row, "durable: E1: the row of a run names no version", slog.String("initial", row.InitialVersion), slog.String("version", version))
 	}
 	return here
-}
-
-// Expect makes the loop take runs of this code that were just started, if the code is
-// here.
-func (c *Claims) Expect(workflow, version string, ids []string) {
-	if len(ids) == 0 || !c.o.Program.Has(workflow, version) {
-		return
-	}
-	if !c.recovered.Load() {
-		c.bulk.add(ids)
-	}
-	nudge.Send(c.wake)
 }

@@ -22,6 +22,11 @@
 //     somebody adopts or resumes by name. A run that
 //     recovery cannot continue for lack of places stays in the store as it is. Its id is
 //     in a queue, which the loop empties before it takes anything else.
+//   - A run gets a place in its queue within the limits that the store keeps, also from a claim by
+//     id, and within Queue.MaxPerProcess: the runs of a queue that this executor has are counted,
+//     waiting and unloaded ones too. The loop takes the runs of queues in the store's order; one
+//     that was interrupted gets in line again. Only a person's Resume or Adopt asks for a run
+//     before its turn. A queue that is full holds up no other.
 //   - An executor executes what it owns. A lost answer of the store can break this, so
 //     the two are compared from time to time.
 //
@@ -29,7 +34,8 @@
 // queues and suspects leaves runs that the next recovery finds, here or elsewhere.
 //
 //   - options.go: what the room needs of the engine
-//   - claim.go: the loop and each single claim; queue.go: places and queues
+//   - claim.go: the loop and each single claim; queue.go: places and lists of runs
+//   - continue.go: runs that recovery continues; expect.go: runs that were just started here
 //   - owned.go: runs that are owned here and not executed
 //   - judge.go: what becomes of a run whose executor is gone; orphan.go: going through them;
 //     trials.go: those that may have ended their executors; act.go: what is written about them

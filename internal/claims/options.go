@@ -99,6 +99,10 @@ type Options struct {
 	Lease time.Duration
 	// MaxRuns limits how many claimed runs are executed at a time.
 	MaxRuns int
+	// RoomHere limits how many runs of each of these queues may hold a place in this process.
+	RoomHere map[string]int
+	// Queues are those from which runs are taken; none: every one.
+	Queues []string
 	// QuarantineAfter is how many strikes in a row quarantine a run.
 	QuarantineAfter int
 	// BootReason is the failure reason under the policy Fail.

@@ -22,6 +22,7 @@ type orphanPass struct {
 
 	resume toContinue
 	try    []string // suspects
+	back   []func() // give back the room that was set aside for resume
 }
 
 // all deals with all runs whose owner is gone, slice by slice: decisions about the first
@@ -64,7 +65,22 @@ func (p *orphanPass) carryOut(ctx context.Context) {
 	p.claims.continueAll(ctx, &p.resume, p.rep)
 	p.rep.Suspects = append(p.rep.Suspects, p.try...)
 	p.trials.hold(p.try)
-	p.resume, p.try = toContinue{}, nil
+	for _, giveBack := range p.back {
+		giveBack()
+	}
+	p.resume, p.try, p.back = toContinue{}, nil, nil
+}
+
+// admit collects a run that is to be executed here, with add, unless its queue has no room for it
+// in this process. Then the run stays as it is, for another executor, or until there is room.
+func (p *orphanPass) admit(row *store.Run, add func(*store.Run)) {
+	giveBack, ok := p.claims.admit(row)
+	if !ok {
+		p.rep.Deferred = append(p.rep.Deferred, row.ID)
+		return
+	}
+	p.back = append(p.back, giveBack)
+	add(row)
 }
 
 // take deals with one run whose owner is gone, or collects it.
@@ -81,7 +97,7 @@ func (p *orphanPass) take(ctx context.Context, row *store.Run) error {
 	}
 	switch what {
 	case fateResume:
-		p.resume.add(row)
+		p.admit(row, p.resume.add)
 	case fateTry:
 		p.try = append(p.try, row.ID)
 	case fateLeave:
@@ -100,7 +116,7 @@ func (p *orphanPass) take(ctx context.Context, row *store.Run) error {
 		}
 	case fateUnpause:
 		if p.o.unpause(ctx, row, rep) {
-			p.resume.add(row)
+			p.admit(row, p.resume.add)
 		}
 	case fateStuck:
 		return p.o.park(ctx, row, rep)

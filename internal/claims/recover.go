@@ -19,7 +19,6 @@ type Recovery struct {
 	repairs
 	o        *Options
 	claims   *Claims
-	orphans  chan struct{} // an executor is gone and has left runs
 	trials   trials
 	unserved unservedRuns
 
@@ -32,7 +31,7 @@ type Recovery struct {
 func NewRecovery(c *Claims) *Recovery {
 	return &Recovery{
 		repairs: repairs{o: c.o, claims: c},
-		o:       c.o, claims: c, orphans: make(chan struct{}, 1), trials: trials{claims: c}, unserved: unservedRuns{o: c.o},
+		o:       c.o, claims: c, trials: trials{claims: c}, unserved: unservedRuns{o: c.o},
 	}
 }
 
@@ -171,7 +170,11 @@ func (rc *Recovery) resumeInterrupted(ctx context.Context, rep *Report) error {
 		case row.Code == store.CodeNotRegistered && rc.leftToAPerson(row):
 			rc.settle(ctx, row, rep)
 		default:
-			if rc.servable(row, rep) {
+			switch {
+			case !rc.servable(row, rep):
+			case row.NeedsPlace():
+				rep.Deferred = append(rep.Deferred, row.ID) // it is in line again, and gets its place in turn
+			default:
 				resume.add(row)
 			}
 		}

@@ -14,7 +14,7 @@ func (rc *Recovery) Loop(ctx context.Context) {
 		select {
 		case <-ctx.Done():
 			return
-		case <-rc.orphans:
+		case <-rc.claims.orphans:
 		}
 		if rc.o.Heart.AwaitLease(ctx.Done(), nil) {
 			rc.takeOver(ctx)
@@ -59,7 +59,7 @@ func (rc *Recovery) Tend(p *store.Pulse) {
 	}
 	if c.Recovered() && !rc.o.Runs.Closing() {
 		if len(p.Gone) > 0 {
-			nudge.Send(rc.orphans)
+			nudge.Send(c.orphans)
 		}
 		if p.Due {
 			c.Wake()

@@ -4,6 +4,8 @@ import (
 	"context"
 	"log/slog"
 	"sync"
+
+	"github.com/holdfast-dev/holdfast/internal/history"
 )
 
 // trials are the trials of suspects: runs that have ended their process before are
@@ -60,7 +62,7 @@ func (t *trials) try(ctx context.Context, id string) {
 		return
 	}
 	log := t.claims.o.Log
-	runs, err := t.claims.claimIDs(ctx, []string{id})
+	runs, err := t.claims.claimNamed(ctx, id, &history.Claim{}, nil)
 	if err != nil {
 		log.AboutID(ctx, slog.LevelWarn, id, "durable: a suspect could not be claimed; the next beat finds it", slog.Any("error", err))
 		return
