@@ -192,3 +192,35 @@ func BenchmarkReplay(b *testing.B) {
 	}
 	b.ReportMetric(float64(events)/b.Elapsed().Seconds(), "events/s")
 }
+
+// BenchmarkClaim takes runs, 64 at a time, by one process: of the unnamed queue, and of a
+// named one with and without limits.
+func BenchmarkClaim(b *testing.B) {
+	for name, queue := range map[string]string{"unnamed": "", "queue": "q"} {
+		b.Run(name, func(b *testing.B) {
+			dsn := pgtest.DSN(b)
+			s := open(b, dsn)
+			beat(b, s, executor("e", time.Hour))
+			const batch = 64
+			left, taken := 0, 0
+			for b.Loop() {
+				if left < batch {
+					b.StopTimer()
+					raw(b, dsn).MustExec("TRUNCATE durable_runs, durable_events")
+					backlog(b, dsn, "pending", "w", queue, "", 0, 20_000)
+					left = 20_000
+					b.StartTimer()
+				}
+				runs, err := s.Claim(context.Background(), store.Claim{
+					Executor: "e", Serves: serves, Max: batch, Queues: []store.QueueRoom{{Queue: "q", Max: -1}},
+				})
+				if err != nil || len(runs) != batch {
+					b.Fatalf("%d runs, %v", len(runs), err)
+				}
+				left -= batch
+				taken += batch
+			}
+			b.ReportMetric(float64(taken)/b.Elapsed().Seconds(), "runs/s")
+		})
+	}
+}

@@ -1,12 +1,12 @@
 package postgres
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"maps"
 	"slices"
-	"sync"
 	"time"
 
 	"github.com/holdfast-dev/holdfast/internal/sqlstore"
@@ -17,47 +17,48 @@ import (
 type claiming struct {
 	store   *Store
 	claim   store.Claim
-	census  *census
-	listed  driverValue    // queues it may take from
-	limits  map[string]int // of queues that have one
 	tried   map[int64]bool
-	locked  []candidate     // tried while another transaction had them locked
-	stuck   error           // the error of one that stays locked for long
-	shut    map[string]bool // queues with a limit that stay locked for long
 	taken   []store.Run
-	numbers []int64 // of the runs taken
+	numbers []int64               // of the runs taken
+	locked  []candidate           // tried while another transaction had them locked
+	stuck   error                 // the error of one that stays locked for long
+	shut    map[string]bool       // queues with limits that stay locked for long
+	left    map[string]store.Time // queues with runs left that the last plan could not let in, see store.Claim.Held
 }
 
 // candidate is a run that looked claimable.
 type candidate struct {
-	no    int64
-	queue string
-	limit int64 // of the queue, if it applies; 0: none
-	// wait is how long to wait for the transaction that has it locked; 0: not at all.
-	wait time.Duration
+	no        int64
+	queue     string
+	partition string
+	status    store.Status
+	priority  int32
+	since     store.Time
+	rank      store.Time
+	place     bool // it needs a place in its queue
 }
 
-// Claim implements store.Store. Each run is claimed in its own transaction, so
-// that a locked run does not hold up the others.
+// begins reports whether a claim of k would begin it, for the rate of its queue.
+func (k *candidate) begins() bool { return k.status == store.Pending }
+
+// maxBatch bounds how many runs are claimed in one transaction, so that it is short.
+const maxBatch = 256
+
+// Claim implements store.Store. It claims many runs in one transaction, without those
+// that another one has locked; what gets in the way of such a batch is looked for by
+// claiming its runs one by one.
 func (s *Store) Claim(ctx context.Context, c store.Claim) ([]store.Run, error) {
 	if err := s.enter(ctx); err != nil {
 		return nil, err
 	}
 	defer s.calls.Done()
-	cl := &claiming{store: s, claim: c, limits: map[string]int{}, tried: map[int64]bool{}, shut: map[string]bool{}}
-	var queues array
-	queues.text("") // always
-	for _, q := range c.Queues {
-		if !holdable(q.Queue) {
-			continue
-		}
-		queues.text(q.Queue)
-		if q.Max > 0 {
-			cl.limits[q.Queue] = q.Max
+	cl := &claiming{store: s, claim: c, tried: map[int64]bool{}, shut: map[string]bool{}}
+	err := cl.run(ctx)
+	if err == nil && len(cl.taken) < c.Max && c.Held != nil {
+		for _, queue := range slices.Sorted(maps.Keys(cl.left)) {
+			c.Held(queue, cl.left[queue])
 		}
 	}
-	cl.listed = queues.value()
-	err := cl.run(ctx)
 	if len(cl.taken) > 0 {
 		// Return the runs claimed so far; the next call will meet a later error
 		// again.
@@ -70,29 +71,99 @@ func (c *claiming) run(ctx context.Context) error {
 	if err := c.settle(ctx); err != nil {
 		return err
 	}
-	for len(c.taken) < c.claim.Max {
-		var list []candidate
-		err := c.store.again(ctx, func(w *wire) (err error) {
-			w.ctx = ctx
-			list, err = c.candidates(w)
-			return err
-		})
-		if err != nil {
+	for idle, more := 0, true; more && len(c.taken) < c.claim.Max && idle < maxIdle; {
+		before := len(c.taken)
+		var err error
+		if more, err = c.round(ctx); err != nil {
 			return err
 		}
-		list = slices.DeleteFunc(list, func(k candidate) bool { return c.tried[k.no] })
-		if len(list) == 0 {
-			break
+		if idle++; len(c.taken) > before {
+			idle = 0
 		}
-		if err := c.takeAll(ctx, list); err != nil {
-			return err
-		}
-		if len(c.claim.IDs) > 0 {
-			break
-		}
-		// Candidates taken by other executors leave room for more.
 	}
 	return c.takeLocked(ctx)
+}
+
+// maxIdle bounds how many rounds in a row get nothing, because others are always
+// faster: they have taken what there was.
+const maxIdle = 16
+
+// round looks for candidates and claims a batch of them. more says that another round
+// may find some: this one did not see all, or did not get all that it saw.
+func (c *claiming) round(ctx context.Context) (more bool, err error) {
+	want := min(c.claim.Max-len(c.taken), maxBatch)
+	var s *survey
+	var p plan
+	err = c.store.again(ctx, func(w *wire) (err error) {
+		w.ctx = ctx
+		if s, err = c.survey(w, want); err == nil {
+			p = s.plan(c.spare(want))
+		}
+		return err
+	})
+	if err != nil {
+		return false, err
+	}
+	if c.left = p.left; len(p.list) == 0 {
+		return false, nil
+	}
+	taken := len(c.taken)
+	err = c.takeAll(ctx, s, p, want)
+	if errors.Is(err, errAgain) {
+		return true, nil
+	}
+	return p.partial || len(c.taken)-taken < len(p.list), err
+}
+
+// spare is how many candidates there are to be for want runs: other executors may take
+// some of them first, and have some of them locked.
+func (c *claiming) spare(want int) int { return 2*want + 16 }
+
+// takeAll claims want of the planned runs as one batch. Where that meets a lock, a
+// conflict, or a run that the database refuses, it claims them one by one.
+func (c *claiming) takeAll(ctx context.Context, s *survey, p plan, want int) error {
+	err := c.take(ctx, &batch{survey: s, list: p.list, want: want})
+	if err == nil || errors.Is(err, errAgain) || ctx.Err() != nil {
+		return err
+	}
+	switch faultOf(err) {
+	case faultLost, faultSession, faultBusy:
+		return err
+	}
+	for _, k := range p.list[:min(len(p.list), want)] {
+		if len(c.taken) >= c.claim.Max {
+			return nil
+		}
+		if err := c.takeOne(ctx, s, k, 0); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// takeOne claims one run alone, and waits for its lock for so long.
+func (c *claiming) takeOne(ctx context.Context, s *survey, k candidate, wait time.Duration) error {
+	if k.place && c.shut[k.queue] {
+		return nil
+	}
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	c.tried[k.no] = true
+	b := &batch{survey: s.only(k), list: []candidate{k}, want: 1, alone: true, wait: wait}
+	err := c.take(ctx, b)
+	switch {
+	case lockTimedOut(err):
+		// The runs that are available should not wait for this one.
+		c.stuck = err
+		if b.limits {
+			c.shut[k.queue] = true
+		}
+		return nil
+	case errors.Is(err, errAgain):
+		return nil // its queue has just been changed; a later claim takes it
+	}
+	return err
 }
 
 // takeLocked retries the candidates that were locked. The lock need not have
@@ -100,14 +171,34 @@ func (c *claiming) run(ctx context.Context) error {
 // room, wait for the lock, but not for long, because the runs already taken are
 // not executed meanwhile.
 func (c *claiming) takeLocked(ctx context.Context) error {
+	if len(c.locked) == 0 || len(c.taken) >= c.claim.Max {
+		return nil
+	}
 	began := time.Now()
-	for _, k := range c.locked {
+	list := c.locked
+	c.locked = nil
+	s := newSurvey()
+	err := c.store.again(ctx, func(w *wire) error {
+		w.ctx = ctx
+		return c.readQueues(w, s, queuesOf(list))
+	})
+	if err != nil {
+		return err
+	}
+	// Most of those that another executor was claiming are gone by now.
+	if err := c.takeAll(ctx, s.those(list), plan{list: list}, c.claim.Max-len(c.taken)); err != nil && !errors.Is(err, errAgain) {
+		return err
+	}
+	list, c.locked = c.locked, nil
+	for _, k := range list {
+		if len(c.taken) >= c.claim.Max {
+			return nil
+		}
 		limit := lockWait
 		if len(c.taken) > 0 {
 			limit = shortWait
 		}
-		k.wait = max(limit-time.Since(began), time.Millisecond)
-		if err := c.takeAll(ctx, []candidate{k}); err != nil {
+		if err := c.takeOne(ctx, s, k, max(limit-time.Since(began), time.Millisecond)); err != nil {
 			return err
 		}
 	}
@@ -117,125 +208,61 @@ func (c *claiming) takeLocked(ctx context.Context) error {
 	return nil
 }
 
-func (c *claiming) takeAll(ctx context.Context, list []candidate) error {
-	for _, k := range list {
-		if len(c.taken) >= c.claim.Max {
-			return nil
-		}
-		c.tried[k.no] = true
-		if k.limit > 0 && c.shut[k.queue] {
-			continue
-		}
-		if err := ctx.Err(); err != nil {
-			return err
-		}
-		if err := c.take(ctx, k); err != nil {
-			return err
-		}
-	}
-	return nil
+// batch is runs to be claimed in one transaction.
+type batch struct {
+	survey *survey
+	list   []candidate
+	want   int
+	alone  bool          // the one candidate is to be claimed or left, and nothing else
+	wait   time.Duration // for its lock; 0: it is left if it is locked
+	limits bool          // set: queues with limits were to be locked
+
+	got   []*claimed
+	lines map[string]*line // of the queues that were locked
 }
 
-// maxCandidates bounds how many candidates a claim reads at a time; it reads
-// again while it finds some.
-const maxCandidates = 1 << 12
-
-// candidates reads which executors are live and which runs may be claimed.
-func (c *claiming) candidates(w *wire) (list []candidate, err error) {
-	if c.census, err = c.store.census(w); err != nil {
-		return nil, err
-	}
-	if !c.census.isLive(c.claim.Executor) {
-		return nil, fmt.Errorf("postgres: executor %q must beat before it claims: %w", c.claim.Executor, store.ErrNotFound)
-	}
-	workflows, versions := pairs(c.claim.Serves)
-	if len(c.claim.IDs) > 0 {
-		err = w.query("named", func(v []driverValue) error {
-			list = append(list, candidate{no: v[0].(int64)})
-			return nil
-		}, names(c.claim.IDs...), c.census.free(), workflows, versions)
-		return list, err
-	}
-	room, err := c.room(w)
-	if err != nil {
-		return nil, err
-	}
-	// Read more than wanted, because other executors may take some of them first.
-	limit := int64(min(c.claim.Max-len(c.taken), maxCandidates))*2 + 16 + int64(len(c.tried))
-	err = w.query("due", func(v []driverValue) error {
-		k := candidate{no: v[0].(int64), queue: v[1].(string)}
-		if store.Status(v[2].(string)) != store.Waiting { // a waiting run stays waiting and needs no room
-			k.limit = int64(c.limits[k.queue])
-		}
-		list = append(list, k)
-		return nil
-	}, int64(c.census.now), c.census.free(), workflows, versions, c.listed, room, limit)
-	return list, err
+// claimed is a run being claimed.
+type claimed struct {
+	candidate
+	now        store.Time
+	run        *store.Run
+	attributes int64 // how many it has
+	placed     bool  // it got a place in its queue
+	begins     bool  // and began
 }
 
-// room returns the listed queues whose limit is not reached.
-func (c *claiming) room(w *wire) (driverValue, error) {
-	if len(c.limits) == 0 {
-		return c.listed, nil
-	}
-	executing, err := c.executing(w, slices.Collect(maps.Keys(c.limits))...)
-	if err != nil {
-		return nil, err
-	}
-	var a array
-	if !slices.ContainsFunc(c.claim.Queues, func(q store.QueueRoom) bool { return q.Queue == "" }) {
-		a.text("")
-	}
-	for _, q := range c.claim.Queues {
-		if !holdable(q.Queue) {
-			continue
-		}
-		if q.Max <= 0 || executing[q.Queue] < int64(q.Max) {
-			a.text(q.Queue)
-		}
-	}
-	return a.value(), nil
-}
-
-func (c *claiming) executing(w *wire, queues ...string) (map[string]int64, error) {
-	n := map[string]int64{}
-	err := w.query("queue_executing", func(v []driverValue) error {
-		n[v[0].(string)] = v[1].(int64)
-		return nil
-	}, texts(queues...))
-	return n, err
-}
-
-// take claims one run, if it is still available. When the answer to a claim is
-// lost, take keeps checking until the outcome is known: a run that was claimed
+// take claims the runs of a batch that are still available. When the answer to a claim
+// is lost, it keeps checking until the outcome is known: a run that was claimed
 // but never returned would have a live owner for ever.
-func (c *claiming) take(ctx context.Context, k candidate) error {
-	var run *store.Run
+func (c *claiming) take(ctx context.Context, b *batch) error {
+	var left error // not cured by repeating the batch at once
 	err := c.store.again(ctx, func(w *wire) error {
-		var err error
-		w.lockWait = k.wait
+		w.lockWait = b.wait
 		if w.lockWait == 0 && c.stuck != nil {
 			w.lockWait = shortWait
 		}
-		run, err = c.transact(w, k)
-		if lockTimedOut(err) {
-			// The runs that are available should not wait for this one.
-			run, c.stuck, c.shut[k.queue] = nil, err, k.limit > 0
+		b.got = nil
+		err := c.transact(w, b)
+		if err == nil {
 			return nil
 		}
-		if lost := (*lostError)(nil); errors.As(err, &lost) && lost.maybe && run != nil {
-			c.store.claims.add(unsettledClaim{no: k.no, executor: c.claim.Executor, epoch: run.Epoch, seq: run.Last.Seq})
-			run = nil
-		} else if err != nil {
-			run = nil
+		if lost := (*lostError)(nil); errors.As(err, &lost) && lost.maybe {
+			for _, k := range b.got {
+				c.store.claims.add(unsettledClaim{no: k.no, executor: c.claim.Executor, epoch: k.run.Epoch, seq: k.run.Last.Seq})
+			}
+		}
+		b.got = nil
+		if lockTimedOut(err) || errors.Is(err, errAgain) || !b.alone && faultOf(err) == faultRetry {
+			left = err
+			return nil
 		}
 		return err
 	})
-	if err != nil {
+	if err = cmp.Or(err, left); err != nil {
 		return err
 	}
-	if run != nil {
-		c.add(k.no, run)
+	for _, k := range b.got {
+		c.add(k.no, k.run)
 	}
 	return c.settle(ctx)
 }
@@ -246,94 +273,182 @@ func (c *claiming) add(no int64, run *store.Run) {
 	c.store.numbers.put(run.ID, no)
 }
 
-// transact returns nil when the run is not available. With an error it returns
-// the run as it would be after the claim, so that the caller can check for it.
-func (c *claiming) transact(w *wire, k candidate) (*store.Run, error) {
+// transact claims a batch. It locks queues first, then runs, as everything does that
+// locks both. If the commit's answer is lost, b.got holds the runs as they would be.
+func (c *claiming) transact(w *wire, b *batch) error {
 	if err := w.begin(); err != nil {
-		return nil, err
+		return err
 	}
-	free, err := c.lockQueue(w, k)
-	if err != nil || !free {
-		return nil, err
+	list, err := c.lockQueues(w, b)
+	if err != nil || len(list) == 0 {
+		return err
 	}
-	for {
-		run, attributes, now, err := c.lock(w, k)
-		if err != nil {
-			return nil, err
-		}
-		if run == nil {
-			if k.wait == 0 {
+	if err := c.lockRuns(w, b, list); err != nil || len(b.got) == 0 {
+		return err
+	}
+	if err := c.changeRows(w, b.got); err != nil {
+		return err
+	}
+	if err := saveQueues(w, b); err != nil {
+		return err
+	}
+	return w.commit()
+}
+
+// lockRuns locks the runs of a list that are available, and appends the events of
+// their claims.
+func (c *claiming) lockRuns(w *wire, b *batch, list []candidate) error {
+	found := map[int64]*claimed{}
+	if err := c.lock(w, b, list, found); err != nil {
+		return err
+	}
+	var todo []candidate
+	for _, k := range list {
+		switch {
+		case found[k.no] != nil:
+			c.tried[k.no] = true
+			todo = append(todo, k)
+		case b.wait == 0 && len(found) < b.want: // it is locked, or gone
+			if c.tried[k.no] = true; !slices.ContainsFunc(c.locked, func(o candidate) bool { return o.no == k.no }) {
 				c.locked = append(c.locked, k)
 			}
-			return nil, nil
 		}
-		live, err := c.ownerLive(w, run.Owner)
-		if err != nil {
-			return nil, err
-		}
-		if !c.claim.MayTake(run, now, live) {
-			return nil, nil
-		}
-		event, _ := sqlstore.TakeClaim(run, c.claim, now)
-		args := append([]driverValue{k.no, event.Seq, event.Epoch}, eventValues(event)...)
-		n, err := w.exec("append_claim", args...)
-		if err != nil {
-			return nil, err
-		}
-		if n == 0 {
-			continue // the previous owner appended meanwhile: read the log again
-		}
-		var a [24]array
-		addPatched(&a, k.no, run, attributes)
-		if _, err := w.exec("update_runs", values(a[:])...); err != nil {
-			return nil, err
-		}
-		if err := readAttributes(w, k.no, attributes, run); err != nil {
-			return nil, err
-		}
-		return run, w.commit()
 	}
+	for rest := todo; len(rest) > 0; {
+		ready, err := c.available(w, rest, found)
+		if err != nil {
+			return err
+		}
+		written, err := appendClaims(w, ready)
+		if err != nil {
+			return err
+		}
+		// The previous owners of the others appended meanwhile: read their logs again.
+		rest = nil
+		for _, k := range ready {
+			if !written[k.no] {
+				rest = append(rest, k.candidate)
+				delete(found, k.no)
+			}
+		}
+		if len(rest) > 0 {
+			if err := c.lock(w, b, rest, found); err != nil {
+				return err
+			}
+		}
+	}
+	for _, k := range todo {
+		if f := found[k.no]; f != nil {
+			b.got = append(b.got, f)
+		}
+	}
+	return nil
 }
 
-// ownerLive checks under the row's lock, because an owner may have appeared, or
-// come back, since the candidates were read (S20).
-func (c *claiming) ownerLive(w *wire, owner string) (bool, error) {
-	if owner == "" {
-		return false, nil
+// lock locks rows and reads their last events. Those that are gone, or that are locked
+// while the batch does not wait, are not found. Reading a row a second time does not
+// wait for our own lock.
+func (c *claiming) lock(w *wire, b *batch, list []candidate, found map[int64]*claimed) error {
+	name := "claim_lock"
+	if b.wait > 0 {
+		name = "claim_lock_wait"
 	}
-	all, err := c.store.census(w)
+	var nos array
+	of := map[int64]candidate{}
+	for _, k := range list {
+		nos.int(k.no)
+		of[k.no] = k
+	}
+	return w.query(name, func(v []driverValue) error {
+		run, attributes, err := scanClaimed(v[1:])
+		if err != nil {
+			return err
+		}
+		no := v[1].(int64)
+		found[no] = &claimed{candidate: of[no], now: store.Time(v[0].(int64)), run: run, attributes: attributes}
+		return nil
+	}, nos.value(), int64(b.want))
+}
+
+// available returns what a claim makes of those of the listed runs that may be taken,
+// and takes the others out of found. Owners are judged under the locks, because one may
+// have appeared, or come back, since the candidates were read (S20).
+func (c *claiming) available(w *wire, list []candidate, found map[int64]*claimed) (ready []*claimed, err error) {
+	var all *census
+	for _, k := range list {
+		f := found[k.no]
+		if f == nil {
+			continue
+		}
+		live := false
+		if f.run.Owner != "" {
+			if all == nil {
+				if all, err = c.store.census(w); err != nil {
+					return nil, err
+				}
+			}
+			live = all.isLive(f.run.Owner)
+		}
+		needs := f.run.NeedsPlace()
+		if !c.claim.MayTake(f.run, f.now, live) || needs && !k.place {
+			delete(found, k.no)
+			continue
+		}
+		f.placed, f.begins = needs, needs && f.run.Status == store.Pending
+		sqlstore.TakeClaim(f.run, c.claim, f.now)
+		ready = append(ready, f)
+	}
+	return ready, nil
+}
+
+func appendClaims(w *wire, list []*claimed) (map[int64]bool, error) {
+	written := map[int64]bool{}
+	if len(list) == 0 {
+		return written, nil
+	}
+	var a [17]array
+	for _, k := range list {
+		addEvent(&a, k.no, k.run.Last.Epoch, k.run.Last)
+	}
+	err := w.query("append_claims", func(v []driverValue) error {
+		written[v[0].(int64)] = true
+		return nil
+	}, values(a[:15])...)
+	return written, err
+}
+
+// changeRows changes the rows of claimed runs, and fills in their attributes.
+func (c *claiming) changeRows(w *wire, list []*claimed) error {
+	var nos, statuses, epochs, strikes, resumes, started, updated array
+	with := map[int64]*store.Run{}
+	for _, k := range list {
+		nos.int(k.no)
+		statuses.text(string(k.run.Status))
+		epochs.int(k.run.Epoch)
+		strikes.int(int64(k.run.Strikes))
+		resumes.int(int64(k.run.Resumes))
+		started.int(int64(k.run.StartedAt))
+		updated.int(int64(k.run.UpdatedAt))
+		if k.attributes > 0 {
+			with[k.no] = k.run
+		}
+	}
+	_, err := w.exec("claim_rows", nos.value(), statuses.value(), c.claim.Executor, epochs.value(), strikes.value(), resumes.value(), started.value(), updated.value())
 	if err != nil {
-		return false, err
+		return err
 	}
-	return all.isLive(owner), nil
+	return readAttributes(w, with)
 }
 
-// readAttributes fills in the attributes of a run that has n of them.
-func readAttributes(q querier, no, n int64, run *store.Run) error {
-	if n == 0 {
+// readAttributes fills in the attributes of runs that have some.
+func readAttributes(q querier, runs map[int64]*store.Run) error {
+	if len(runs) == 0 {
 		return nil
 	}
 	return q.query("attributes_of", func(v []driverValue) error {
-		setAttribute(run, v[1].(string), v[2].(string))
+		setAttribute(runs[v[0].(int64)], v[1].(string), v[2].(string))
 		return nil
-	}, ints(no))
-}
-
-// lock locks the row and reads the last event. It returns nil when the row is
-// gone, or when it is locked and the candidate does not wait. Reading the row a
-// second time does not wait for our own lock.
-func (c *claiming) lock(w *wire, k candidate) (run *store.Run, attributes int64, now store.Time, err error) {
-	name := "claim_lock"
-	if k.wait > 0 {
-		name = "claim_lock_wait"
-	}
-	err = w.query(name, func(v []driverValue) error {
-		now = store.Time(v[0].(int64))
-		var err error
-		run, attributes, err = scanClaimed(v[1:])
-		return err
-	}, k.no)
-	return run, attributes, now, err
+	}, ints(slices.Sorted(maps.Keys(runs))...))
 }
 
 // scanClaimed reads a row and its last event.
@@ -351,111 +466,9 @@ func scanClaimed(v []driverValue) (*store.Run, int64, error) {
 	return &run, r.Attributes, nil
 }
 
-// lockQueue makes the limit of a queue exact: only one transaction at a time
-// claims from the queue, and it sees all earlier claims.
-func (c *claiming) lockQueue(w *wire, k candidate) (free bool, err error) {
-	if k.limit == 0 {
-		return true, nil
-	}
-	if _, err := w.exec("queue_add", k.queue); err != nil {
-		return false, err
-	}
-	if err := w.query("queue_lock", func([]driverValue) error { return nil }, k.queue); err != nil {
-		return false, err
-	}
-	executing, err := c.executing(w, k.queue)
-	return executing[k.queue] < k.limit, err
-}
-
 func setAttribute(r *store.Run, name, value string) {
 	if r.Attributes == nil {
 		r.Attributes = map[string]string{}
 	}
 	r.Attributes[name] = value
-}
-
-// unsettled holds claims whose commit got no answer.
-type unsettled struct {
-	mu   sync.Mutex
-	list []unsettledClaim
-}
-
-type unsettledClaim struct {
-	no       int64
-	executor string
-	epoch    int64
-	seq      int64
-}
-
-func (u *unsettled) add(c unsettledClaim) {
-	u.mu.Lock()
-	defer u.mu.Unlock()
-	u.list = append(u.list, c)
-}
-
-// of removes the claims of an executor from the list and returns them.
-func (u *unsettled) of(executor string) (mine []unsettledClaim) {
-	u.mu.Lock()
-	defer u.mu.Unlock()
-	u.list = slices.DeleteFunc(u.list, func(c unsettledClaim) bool {
-		if c.executor == executor {
-			mine = append(mine, c)
-		}
-		return c.executor == executor
-	})
-	return mine
-}
-
-// settle finds out about unanswered claims of this executor, including those of
-// earlier calls; this call returns those that took effect.
-//
-// A claim that is not visible may still take effect as long as the server works
-// on it. It then holds the row's lock, so locking the row first gives a definite
-// answer. If another transaction holds that lock, a later call finds out.
-func (c *claiming) settle(ctx context.Context) error {
-	mine := c.store.claims.of(c.claim.Executor)
-	for i, u := range mine {
-		err := c.store.again(ctx, func(w *wire) error {
-			w.lockWait = shortWait
-			err := c.look(w, u)
-			if lockTimedOut(err) {
-				c.store.claims.add(u)
-				return nil
-			}
-			return err
-		})
-		if err != nil {
-			for _, rest := range mine[i:] {
-				c.store.claims.add(rest)
-			}
-			return err
-		}
-	}
-	return nil
-}
-
-func (c *claiming) look(w *wire, u unsettledClaim) error {
-	if err := w.begin(); err != nil {
-		return err
-	}
-	if err := w.query("lock_run", func([]driverValue) error { return nil }, u.no); err != nil {
-		return err
-	}
-	var run *store.Run
-	var attributes int64
-	err := w.query("run_after_claim", func(v []driverValue) (err error) {
-		run, attributes, err = scanClaimed(v)
-		return err
-	}, u.no, u.executor, u.epoch, u.seq)
-	if err == nil && run != nil {
-		err = readAttributes(w, u.no, attributes, run)
-	}
-	if err != nil {
-		return err
-	}
-	w.rollback()
-	if run != nil && !slices.Contains(c.numbers, u.no) {
-		c.add(u.no, run)
-	}
-	return nil
 }

@@ -227,11 +227,14 @@ func expire(w *wire, all *census) error {
 // pairs returns served workflows and versions as two arrays.
 func pairs(served []store.Served) (workflows, versions driverValue) {
 	var ws, vs array
+	seen := map[[2]string]bool{}
 	for _, s := range served {
 		for _, v := range s.Versions {
-			if !holdable(s.Workflow) || !holdable(v) {
+			pair := [2]string{s.Workflow, v}
+			if !holdable(s.Workflow) || !holdable(v) || seen[pair] {
 				continue
 			}
+			seen[pair] = true
 			ws.text(s.Workflow)
 			vs.text(v)
 		}

@@ -338,21 +338,21 @@ func TestAClaimWhoseAnswerIsLostIsReturnedAllTheSame(t *testing.T) {
 		e := store.Executor{ID: "e", Lease: time.Minute, Serves: []store.Served{{Workflow: "w", Versions: []string{"1"}}}}
 		_, err := s.Beat(t.Context(), e)
 		require.NoError(t, err)
-		const n = 20
+		const n = 80
 		for i := range n {
 			r := &runLog{id: fmt.Sprintf("r%d", i)}
 			commit(t, s, r.create(""))
 		}
 		var seen atomic.Int64
 		p.SetPolicy(func(r proxy.Request) proxy.Action {
-			if slices.ContainsFunc(r.SQL, func(s string) bool { return strings.EqualFold(s, "COMMIT") }) && seen.Add(1)%3 == 0 {
-				return []proxy.Action{proxy.CutReply, proxy.CutBlind, proxy.CutBefore}[seen.Load()/3%3]
+			if slices.ContainsFunc(r.SQL, func(s string) bool { return strings.EqualFold(s, "COMMIT") }) && seen.Add(1)%2 == 0 {
+				return []proxy.Action{proxy.CutReply, proxy.CutBlind, proxy.CutBefore}[seen.Load()/2%3]
 			}
 			return proxy.Pass
 		})
 		got := map[string]int64{}
 		require.Eventually(t, func() bool {
-			runs, err := s.Claim(t.Context(), store.Claim{Executor: "e", Serves: e.Serves, Max: n})
+			runs, err := s.Claim(t.Context(), store.Claim{Executor: "e", Serves: e.Serves, Max: 8})
 			if err != nil {
 				t.Logf("claim: %v", err)
 			}
@@ -363,7 +363,7 @@ func TestAClaimWhoseAnswerIsLostIsReturnedAllTheSame(t *testing.T) {
 			}
 			return len(got) == n
 		}, 30*time.Second, time.Millisecond)
-		require.Positive(t, p.Cuts())
+		require.Greater(t, p.Cuts(), 3)
 		p.SetPolicy(nil)
 		for id, epoch := range got {
 			h, events := load(t, s, id)

@@ -29,13 +29,18 @@ WHERE (e.pred = 0 OR EXISTS (
   AND (SELECT pg_catalog.count(*) FROM durable_runs r WHERE r.no = e.run_no) = 1
 RETURNING run_no
 
--- name: append_claim (own)
--- The event of a claim. Plain appends take no lock on the row, so its place may
--- be taken meanwhile: then no row comes back, and the claim reads the log
+-- name: append_claims (own)
+-- The events of claims. Plain appends take no lock on the row, so the place of one may
+-- be taken meanwhile: then its run does not come back, and the claim reads the log
 -- again.
 INSERT INTO durable_events (run_no, seq, epoch, branch, type, key, attempt, ordinal, at, took, active, steps, data, payload, sum)
-VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15)
+SELECT e.run_no, e.seq, e.epoch, e.branch, e.type, e.key, e.attempt, e.ordinal, e.at, e.took, e.active, e.steps, e.data, e.payload, e.sum
+FROM unnest($1::bigint[], $2::bigint[], $3::bigint[], $4::integer[], $5::text[], $6::text[], $7::integer[], $8::integer[], $9::bigint[],
+            $10::bigint[], $11::bigint[], $12::integer[], $13::text[], $14::bytea[], $15::bigint[])
+  AS e (run_no, seq, epoch, branch, type, key, attempt, ordinal, at, took, active, steps, data, payload, sum)
+ORDER BY e.run_no
 ON CONFLICT (run_no, seq) DO NOTHING
+RETURNING run_no
 
 -- name: read_back (own)
 -- The outcome of Changes whose events were not written (S6): for each, the

@@ -1,0 +1,303 @@
+package postgres
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"math"
+	"slices"
+	"time"
+
+	"github.com/holdfast-dev/holdfast/internal/sqlstore"
+	"github.com/holdfast-dev/holdfast/store"
+	"github.com/holdfast-dev/holdfast/store/internal/gate"
+)
+
+var _ store.Queues = (*Store)(nil)
+
+// PutQueue implements store.Queues.
+//
+// It waits for the claims that hold the queue's lock because of its limits. It does
+// not wait for those that found it without: the next claim that finds a limit does.
+func (s *Store) PutQueue(ctx context.Context, q store.Queue) error {
+	if err := q.Check(); err != nil {
+		return err
+	}
+	if !holdable(q.Name) {
+		return fmt.Errorf("postgres: queue %.80q: the name is not UTF-8 without NUL: %w", q.Name, store.ErrInvalid)
+	}
+	q.Reason = store.CleanText(q.Reason)
+	if err := s.enter(ctx); err != nil {
+		return err
+	}
+	defer s.calls.Done()
+	maybe := false // an attempt whose answer was lost may have stored it
+	err := s.again(ctx, func(w *wire) error {
+		w.ctx = ctx
+		err := s.putQueue(w, q, maybe)
+		if _, lost := errors.AsType[*lostError](err); lost {
+			maybe = true
+		}
+		return err
+	})
+	if err == nil {
+		s.notices.tellAll()
+	}
+	return described("store queue "+q.Name, err)
+}
+
+func (s *Store) putQueue(w *wire, q store.Queue, maybe bool) error {
+	lines := map[string]*line{q.Name: {Queue: store.Queue{Name: q.Name}}}
+	if err := readRows(w, "queues_of", lines, []string{q.Name}); err != nil {
+		return err
+	}
+	have := lines[q.Name].Queue
+	want := q
+	want.Revision, want.UpdatedAt = q.Revision+1, have.UpdatedAt
+	switch {
+	case maybe && have == want:
+		return nil
+	case have.Revision != q.Revision:
+		return fmt.Errorf("store: queue %q: revision %d was expected, it is at %d: %w", q.Name, q.Revision, have.Revision, store.ErrFenced)
+	}
+	if err := w.begin(); err != nil {
+		return err
+	}
+	if _, err := w.exec("queue_add", texts(q.Name)); err != nil {
+		return err
+	}
+	n, err := w.exec("queue_put", q.Name, q.Revision, int64(q.Max), int64(q.MaxPerPartition), int64(q.Rate), q.Per.Microseconds(), q.Paused, q.Reason)
+	if err != nil {
+		return err
+	}
+	if n == 0 {
+		return errAgain // another was put since: the next attempt is refused
+	}
+	if q.Rate == 0 {
+		if _, err := w.exec("begun_forget", texts(q.Name), ints(math.MaxInt64)); err != nil {
+			return err
+		}
+	}
+	return w.commit()
+}
+
+// scanQueue reads a row of a queue.
+func scanQueue(v []driverValue) (q store.Queue, turn string, begun int64, err error) {
+	sc := scanner{v: v}
+	q = store.Queue{
+		Name: sc.text(), Revision: sc.int(), Max: int(sc.int()), MaxPerPartition: int(sc.int()), Rate: int(sc.int()),
+		Per: time.Duration(sc.int()) * time.Microsecond, Paused: sc.bool(), Reason: sc.text(), UpdatedAt: store.Time(sc.int()),
+	}
+	turn, begun = sc.text(), sc.int()
+	return q, turn, begun, sc.err
+}
+
+// lockQueues locks the queues that a batch wants places in, and returns what it may
+// take. Those with limits are locked for this claim alone, and looked at again, so that
+// the limits are exact.
+func (c *claiming) lockQueues(w *wire, b *batch) ([]candidate, error) {
+	var add, limited, free []string
+	b.lines = map[string]*line{}
+	for _, name := range queuesOf(b.list) {
+		l := *b.survey.lines[name]
+		b.lines[name] = &l
+		if !l.known {
+			add = append(add, name)
+		}
+		if l.limited() {
+			limited = append(limited, name)
+		} else {
+			free = append(free, name)
+		}
+	}
+	b.limits = len(limited) > 0
+	if len(add) > 0 {
+		if _, err := w.exec("queue_add", texts(add...)); err != nil {
+			return nil, err
+		}
+	}
+	for _, l := range b.lines {
+		l.known = false
+	}
+	if b.limits {
+		if err := readRows(w, "queue_lock", b.lines, limited); err != nil {
+			return nil, err
+		}
+	}
+	if len(free) > 0 {
+		if err := readRows(w, "queue_share", b.lines, free); err != nil {
+			return nil, err
+		}
+		for _, name := range free {
+			// A limit that was put since has to be looked at under the queue's lock.
+			if b.lines[name].limited() {
+				return nil, errAgain
+			}
+		}
+	}
+	for _, l := range b.lines {
+		if !l.known {
+			return nil, errAgain // it was there, and is gone: another store was restored
+		}
+	}
+	if !b.limits {
+		return b.list, nil
+	}
+	if err := readUse(w, b.lines, limited, true); err != nil {
+		return nil, err
+	}
+	s := *b.survey
+	if s.fixed == nil {
+		// What there is in line now, not what others have taken meanwhile.
+		fresh := &survey{owners: s.owners, lines: map[string]*line{}}
+		for _, name := range limited {
+			fresh.lines[name] = b.lines[name]
+		}
+		if err := c.readLines(w, fresh, b.want); err != nil {
+			return nil, err
+		}
+	}
+	s.lines = b.lines
+	return s.plan(len(b.list)).list, nil
+}
+
+// saveQueues saves where the turn of queues is now, and when runs began.
+func saveQueues(w *wire, b *batch) error {
+	turns, begun := map[string]string{}, map[string]int64{}
+	for _, k := range b.got {
+		if l := b.lines[k.queue]; k.placed && l != nil {
+			turns[k.queue] = k.partition
+			if k.begins && l.Rate > 0 {
+				begun[k.queue]++
+			}
+		}
+	}
+	var queues, parts, counts, rated, firsts, times, ends array
+	for _, name := range slices.Sorted(maps.Keys(turns)) {
+		l := b.lines[name]
+		if turns[name] != l.turn || begun[name] > 0 {
+			queues.text(name)
+			parts.text(turns[name])
+			counts.int(begun[name])
+		}
+		if begun[name] > 0 {
+			rated.text(name)
+			firsts.int(l.begun)
+			times.int(int64(l.now))
+			ends.int(int64(gate.Window(l.Queue, l.now)))
+		}
+	}
+	if len(queues.b) > 0 {
+		if _, err := w.exec("queue_turns", queues.value(), parts.value(), counts.value()); err != nil {
+			return err
+		}
+	}
+	if len(rated.b) == 0 {
+		return nil
+	}
+	names := rated.value()
+	if _, err := w.exec("begun_add", names, firsts.value(), times.value()); err != nil {
+		return err
+	}
+	_, err := w.exec("begun_forget", names, ends.value())
+	return err
+}
+
+// Queues implements store.Queues.
+func (s *Store) Queues(ctx context.Context, wanted ...string) ([]store.QueueState, error) {
+	if err := s.enter(ctx); err != nil {
+		return nil, err
+	}
+	defer s.calls.Done()
+	var list []store.QueueState
+	err := s.again(ctx, func(w *wire) (err error) {
+		w.ctx = ctx
+		list, err = queueStates(w, wanted)
+		return err
+	})
+	return list, described("list queues", err)
+}
+
+func queueStates(w *wire, wanted []string) ([]store.QueueState, error) {
+	states, all := map[string]*store.QueueState{}, len(wanted) == 0
+	of := func(name string) *store.QueueState {
+		if states[name] == nil {
+			states[name] = &store.QueueState{Queue: store.Queue{Name: name}}
+		}
+		return states[name]
+	}
+	err := w.query("queue_counts", func(v []driverValue) error {
+		sc := scanner{v: v}
+		st, p := of(sc.text()), store.PartitionState{Name: sc.text(), Placed: sc.int(), InLine: sc.int()}
+		st.Delayed += sc.int()
+		oldest := store.Time(sc.int())
+		st.Placed += p.Placed
+		st.InLine += p.InLine
+		if oldest != 0 && (st.Oldest == 0 || oldest < st.Oldest) {
+			st.Oldest = oldest
+		}
+		if p.Placed > 0 || p.InLine > 0 {
+			st.Partitions = append(st.Partitions, p)
+		}
+		return sc.err
+	}, names(wanted...), all)
+	if err != nil {
+		return nil, err
+	}
+	lines := map[string]*line{}
+	err = w.query("queues_put", func(v []driverValue) error {
+		q, _, begun, err := scanQueue(v)
+		lines[q.Name] = &line{Queue: q, begun: begun, room: -1}
+		of(q.Name).Queue = q
+		return err
+	}, names(wanted...), all)
+	if err != nil {
+		return nil, err
+	}
+	rated := slices.DeleteFunc(slices.Sorted(maps.Keys(lines)), func(name string) bool { return lines[name].Rate == 0 })
+	if err := readUse(w, lines, rated, false); err != nil {
+		return nil, err
+	}
+	var list []store.QueueState
+	for _, name := range slices.Sorted(maps.Keys(states)) {
+		st := states[name]
+		st.Partitions = topPartitions(st.Partitions)
+		if l := lines[name]; l != nil && l.Rate > 0 {
+			st.Begun, st.NextAt = int64(len(l.use.Begun)), l.gate().NextAt()
+		}
+		list = append(list, *st)
+	}
+	return list, nil
+}
+
+// topPartitions returns those with the most runs in line.
+func topPartitions(list []store.PartitionState) []store.PartitionState {
+	slices.SortFunc(list, func(a, b store.PartitionState) int {
+		return cmp.Or(cmp.Compare(b.InLine, a.InLine), cmp.Compare(b.Placed, a.Placed), cmp.Compare(a.Name, b.Name))
+	})
+	return list[:min(len(list), store.MaxPartitionsShown)]
+}
+
+// Ahead implements store.Queues.
+func (s *Store) Ahead(ctx context.Context, runID string) (n int64, inLine bool, err error) {
+	if err := s.enter(ctx); err != nil {
+		return 0, false, err
+	}
+	defer s.calls.Done()
+	found := false
+	err = s.again(ctx, func(w *wire) error {
+		w.ctx = ctx
+		found = false
+		return w.query("queue_ahead", func(v []driverValue) error {
+			found = true
+			inLine, n = v[0].(bool), v[1].(int64)
+			return nil
+		}, names(runID))
+	})
+	if err == nil && !found {
+		err = sqlstore.NotFound(runID)
+	}
+	return n, inLine, described(fmt.Sprintf("place in line of run %q", runID), err)
+}
