@@ -13,6 +13,7 @@ import (
 	"github.com/holdfast-dev/holdfast/internal/sqlstore"
 	"github.com/holdfast-dev/holdfast/store"
 	"github.com/holdfast-dev/holdfast/store/internal/gate"
+	"github.com/holdfast-dev/holdfast/store/internal/line"
 )
 
 var _ store.Queues = (*Store)(nil)
@@ -49,18 +50,17 @@ func (s *Store) PutQueue(ctx context.Context, q store.Queue) error {
 }
 
 func (s *Store) putQueue(w *wire, q store.Queue, maybe bool) error {
-	lines := map[string]*line{q.Name: {Queue: store.Queue{Name: q.Name}}}
-	if err := readRows(w, "queues_of", lines, []string{q.Name}); err != nil {
+	have := &queue{}
+	if err := readRows(w, "queues_of", map[string]*queue{q.Name: have}, []string{q.Name}); err != nil {
 		return err
 	}
-	have := lines[q.Name].Queue
 	want := q
-	want.Revision, want.UpdatedAt = q.Revision+1, have.UpdatedAt
+	want.Revision, want.UpdatedAt = q.Revision+1, have.Queue.UpdatedAt
 	switch {
-	case maybe && have == want:
+	case maybe && have.Queue == want:
 		return nil
-	case have.Revision != q.Revision:
-		return fmt.Errorf("store: queue %q: revision %d was expected, it is at %d: %w", q.Name, q.Revision, have.Revision, store.ErrFenced)
+	case have.Queue.Revision != q.Revision:
+		return fmt.Errorf("store: queue %q: revision %d was expected, it is at %d: %w", q.Name, q.Revision, have.Queue.Revision, store.ErrFenced)
 	}
 	if err := w.begin(); err != nil {
 		return err
@@ -97,12 +97,12 @@ func scanQueue(v []driverValue) (q store.Queue, turn string, begun int64, err er
 // lockQueues locks the queues that a batch wants places in, and returns what it may
 // take. Those with limits are locked for this claim alone, and looked at again, so that
 // the limits are exact.
-func (c *claiming) lockQueues(w *wire, b *batch) ([]candidate, error) {
+func (c *claiming) lockQueues(w *wire, b *batch) ([]line.Run, error) {
 	var add, limited, free []string
-	b.lines = map[string]*line{}
+	b.queues = map[string]*queue{}
 	for _, name := range queuesOf(b.list) {
-		l := *b.survey.lines[name]
-		b.lines[name] = &l
+		l := *b.survey.queues[name]
+		b.queues[name] = &l
 		if !l.known {
 			add = append(add, name)
 		}
@@ -118,26 +118,26 @@ func (c *claiming) lockQueues(w *wire, b *batch) ([]candidate, error) {
 			return nil, err
 		}
 	}
-	for _, l := range b.lines {
+	for _, l := range b.queues {
 		l.known = false
 	}
 	if b.limits {
-		if err := readRows(w, "queue_lock", b.lines, limited); err != nil {
+		if err := readRows(w, "queue_lock", b.queues, limited); err != nil {
 			return nil, err
 		}
 	}
 	if len(free) > 0 {
-		if err := readRows(w, "queue_share", b.lines, free); err != nil {
+		if err := readRows(w, "queue_share", b.queues, free); err != nil {
 			return nil, err
 		}
 		for _, name := range free {
 			// A limit that was put since has to be looked at under the queue's lock.
-			if b.lines[name].limited() {
+			if b.queues[name].limited() {
 				return nil, errAgain
 			}
 		}
 	}
-	for _, l := range b.lines {
+	for _, l := range b.queues {
 		if !l.known {
 			return nil, errAgain // it was there, and is gone: another store was restored
 		}
@@ -145,38 +145,38 @@ func (c *claiming) lockQueues(w *wire, b *batch) ([]candidate, error) {
 	if !b.limits {
 		return b.list, nil
 	}
-	if err := readUse(w, b.lines, limited, true); err != nil {
+	if err := readUse(w, b.queues, limited, true); err != nil {
 		return nil, err
 	}
 	s := *b.survey
-	if s.fixed == nil {
+	s.queues = map[string]*queue{}
+	for _, name := range limited {
+		s.queues[name] = b.queues[name]
+	}
+	if !s.only {
 		// What there is in line now, not what others have taken meanwhile.
-		fresh := &survey{owners: s.owners, lines: map[string]*line{}}
-		for _, name := range limited {
-			fresh.lines[name] = b.lines[name]
-		}
-		if err := c.readLines(w, fresh, b.want); err != nil {
+		if err := c.readLines(w, &s, b.want); err != nil {
 			return nil, err
 		}
 	}
-	s.lines = b.lines
-	return s.plan(len(b.list)).list, nil
+	s.queues = b.queues
+	return s.plan(len(b.list)).List, nil
 }
 
 // saveQueues saves where the turn of queues is now, and when runs began.
 func saveQueues(w *wire, b *batch) error {
 	turns, begun := map[string]string{}, map[string]int64{}
 	for _, k := range b.got {
-		if l := b.lines[k.queue]; k.placed && l != nil {
-			turns[k.queue] = k.partition
-			if k.begins && l.Rate > 0 {
-				begun[k.queue]++
+		if q := b.queues[k.Queue]; k.placed {
+			turns[k.Queue] = k.Partition
+			if k.begins && q.Queue.Rate > 0 {
+				begun[k.Queue]++
 			}
 		}
 	}
 	var queues, parts, counts, rated, firsts, times, ends array
 	for _, name := range slices.Sorted(maps.Keys(turns)) {
-		l := b.lines[name]
+		l := b.queues[name]
 		if turns[name] != l.turn || begun[name] > 0 {
 			queues.text(name)
 			parts.text(turns[name])
@@ -185,8 +185,8 @@ func saveQueues(w *wire, b *batch) error {
 		if begun[name] > 0 {
 			rated.text(name)
 			firsts.int(l.begun)
-			times.int(int64(l.now))
-			ends.int(int64(gate.Window(l.Queue, l.now)))
+			times.int(int64(l.Now))
+			ends.int(int64(gate.Window(l.Queue, l.Now)))
 		}
 	}
 	if len(queues.b) > 0 {
@@ -246,26 +246,26 @@ func queueStates(w *wire, wanted []string) ([]store.QueueState, error) {
 	if err != nil {
 		return nil, err
 	}
-	lines := map[string]*line{}
+	rows := map[string]*queue{}
 	err = w.query("queues_put", func(v []driverValue) error {
 		q, _, begun, err := scanQueue(v)
-		lines[q.Name] = &line{Queue: q, begun: begun, room: -1}
+		rows[q.Name] = &queue{Line: line.Line{Queue: q, Room: -1}, begun: begun}
 		of(q.Name).Queue = q
 		return err
 	}, names(wanted...), all)
 	if err != nil {
 		return nil, err
 	}
-	rated := slices.DeleteFunc(slices.Sorted(maps.Keys(lines)), func(name string) bool { return lines[name].Rate == 0 })
-	if err := readUse(w, lines, rated, false); err != nil {
+	rated := slices.DeleteFunc(slices.Sorted(maps.Keys(rows)), func(name string) bool { return rows[name].Queue.Rate == 0 })
+	if err := readUse(w, rows, rated, false); err != nil {
 		return nil, err
 	}
 	var list []store.QueueState
 	for _, name := range slices.Sorted(maps.Keys(states)) {
 		st := states[name]
 		st.Partitions = topPartitions(st.Partitions)
-		if l := lines[name]; l != nil && l.Rate > 0 {
-			st.Begun, st.NextAt = int64(len(l.use.Begun)), l.gate().NextAt()
+		if q := rows[name]; q != nil && q.Queue.Rate > 0 {
+			st.Begun, st.NextAt = int64(len(q.Use.Begun)), q.Gate().NextAt()
 		}
 		list = append(list, *st)
 	}

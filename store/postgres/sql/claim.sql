@@ -39,17 +39,17 @@ boxes (workflow, version, queue) AS (
     ORDER BY r.queue LIMIT 1)
   FROM boxes b WHERE b.queue IS NOT NULL
 )
-(SELECT c.no, c.queue, c.partition, c.status, c.owner, c.priority, c.since, false AS lined FROM (
+(SELECT c.no, c.queue, c.partition, c.status, c.priority, c.since, false AS lined FROM (
   SELECT h.* FROM unnest($3::text[], $4::text[]) AS s (workflow, version)
   CROSS JOIN LATERAL (
-    SELECT r.no, r.queue, r.partition, r.status, r.owner, r.priority, r.created_at AS since
+    SELECT r.no, r.queue, r.partition, r.status, r.priority, r.created_at AS since
     FROM durable_runs r
     WHERE r.queue = '' AND r.status = 'pending' AND r.wake_at = 0 AND NOT r.paused
       AND r.workflow = s.workflow AND r.version = s.version AND r.owner = ANY($2::text[])
     ORDER BY r.priority DESC, r.created_at, r.no LIMIT $7) h
   UNION ALL
   SELECT h.* FROM lanes l CROSS JOIN LATERAL (
-    SELECT r.no, r.queue, r.partition, r.status, r.owner, r.priority, r.wake_at
+    SELECT r.no, r.queue, r.partition, r.status, r.priority, r.wake_at
     FROM durable_runs r
     WHERE r.status = l.status AND r.workflow = l.workflow AND r.version = l.version AND r.queue = l.queue AND r.owner = l.owner
       AND r.priority = l.priority AND r.wake_at <> 0 AND NOT r.paused AND r.wake_at <= $1
@@ -59,16 +59,16 @@ boxes (workflow, version, queue) AS (
   UNION ALL
   SELECT h.* FROM unnest($3::text[], $4::text[]) AS s (workflow, version)
   CROSS JOIN LATERAL (
-    SELECT r.no, r.queue, r.partition, r.status, r.owner, r.priority, CASE WHEN r.wake_at <> 0 AND r.wake_at <= $1 THEN r.wake_at ELSE r.created_at END
+    SELECT r.no, r.queue, r.partition, r.status, r.priority, CASE WHEN r.wake_at <> 0 AND r.wake_at <= $1 THEN r.wake_at ELSE r.created_at END
     FROM durable_runs r
     WHERE r.queue = '' AND r.status = 'interrupted' AND r.code IN ('', 'not_registered') AND NOT r.paused
       AND r.workflow = s.workflow AND r.version = s.version AND r.owner = ANY($2::text[])
-    ORDER BY r.priority DESC, 7, r.no LIMIT $7) h
+    ORDER BY r.priority DESC, 6, r.no LIMIT $7) h
   UNION ALL
   SELECT h.* FROM boxes b
   CROSS JOIN pg_catalog.unnest($2::text[]) AS o (owner)
   CROSS JOIN LATERAL (
-    SELECT r.no, r.queue, r.partition, r.status, r.owner, r.priority, r.created_at
+    SELECT r.no, r.queue, r.partition, r.status, r.priority, r.created_at
     FROM durable_runs r
     WHERE r.status = 'waiting' AND r.workflow = b.workflow AND r.version = b.version AND r.paused = false AND r.queue = b.queue
       AND r.owner = o.owner AND r.mail AND NOT (r.wake_at <> 0 AND r.wake_at <= $1)
@@ -79,7 +79,7 @@ boxes (workflow, version, queue) AS (
   SELECT h.* FROM unnest($3::text[], $4::text[]) AS s (workflow, version)
   CROSS JOIN pg_catalog.unnest(ARRAY['pending', 'waiting', 'interrupted']) AS st (status)
   CROSS JOIN LATERAL (
-    SELECT r.no, r.queue, r.partition, r.status, r.owner, r.priority, CASE WHEN r.wake_at <> 0 AND r.wake_at <= $1 THEN r.wake_at ELSE r.created_at END
+    SELECT r.no, r.queue, r.partition, r.status, r.priority, CASE WHEN r.wake_at <> 0 AND r.wake_at <= $1 THEN r.wake_at ELSE r.created_at END
     FROM durable_runs r
     WHERE r.status = st.status AND r.workflow = s.workflow AND r.version = s.version AND r.paused = true AND r.mail AND r.cancel_asked
       AND r.owner = ANY($2::text[]) AND (r.queue = '' OR st.status = 'waiting' AND ($6::boolean OR r.queue = ANY($5::text[])))
@@ -89,7 +89,7 @@ boxes (workflow, version, queue) AS (
   -- Of a queue, and cancelled before it began: it executes nothing.
   SELECT h.* FROM unnest($3::text[], $4::text[]) AS s (workflow, version)
   CROSS JOIN LATERAL (
-    SELECT r.no, r.queue, r.partition, r.status, r.owner, r.priority, CASE WHEN r.wake_at <> 0 THEN r.wake_at ELSE r.created_at END
+    SELECT r.no, r.queue, r.partition, r.status, r.priority, CASE WHEN r.wake_at <> 0 THEN r.wake_at ELSE r.created_at END
     FROM durable_runs r
     WHERE r.queue <> '' AND r.cancel_asked AND r.status IN ('pending', 'interrupted') AND r.status = 'pending'
       AND r.workflow = s.workflow AND r.version = s.version
@@ -98,7 +98,7 @@ boxes (workflow, version, queue) AS (
 ) c ORDER BY c.priority DESC, c.since, c.no LIMIT $7)
 UNION ALL
 SELECT h.* FROM lanes l CROSS JOIN LATERAL (
-  SELECT r.no, r.queue, r.partition, r.status, r.owner, r.priority, CASE WHEN r.wake_at <= $1 THEN r.wake_at ELSE r.created_at END, true
+  SELECT r.no, r.queue, r.partition, r.status, r.priority, CASE WHEN r.wake_at <= $1 THEN r.wake_at ELSE r.created_at END, true
   FROM durable_runs r
   WHERE r.status = l.status AND r.workflow = l.workflow AND r.version = l.version AND r.queue = l.queue AND r.owner = l.owner
     AND r.priority = l.priority AND r.wake_at <> 0 AND NOT r.paused
@@ -109,7 +109,7 @@ WHERE l.status <> 'waiting' AND l.queue <> '' AND l.owner = ANY($2::text[]) AND 
 UNION ALL
 SELECT h.* FROM unnest($3::text[], $4::text[]) AS s (workflow, version)
 CROSS JOIN LATERAL (
-  SELECT r.no, r.queue, r.partition, r.status, r.owner, r.priority, CASE WHEN r.wake_at <> 0 AND r.wake_at <= $1 THEN r.wake_at ELSE r.created_at END, true
+  SELECT r.no, r.queue, r.partition, r.status, r.priority, CASE WHEN r.wake_at <> 0 AND r.wake_at <= $1 THEN r.wake_at ELSE r.created_at END, true
   FROM durable_runs r
   WHERE r.queue <> '' AND r.cancel_asked AND r.status IN ('pending', 'interrupted') AND r.status = 'interrupted'
     AND r.workflow = s.workflow AND r.version = s.version AND r.paused AND r.code IN ('', 'not_registered')
@@ -118,7 +118,7 @@ CROSS JOIN LATERAL (
 
 -- name: named (own)
 -- Those of the named runs that a claim may take, in the order given.
-SELECT r.no, r.queue, r.partition, r.status, r.owner, r.priority, r.created_at, r.queue <> '' AND (r.status = 'interrupted' OR r.status = 'pending' AND NOT r.cancel_asked)
+SELECT r.no, r.queue, r.partition, r.status, r.priority, r.created_at, r.queue <> '' AND (r.status = 'interrupted' OR r.status = 'pending' AND NOT r.cancel_asked)
 FROM pg_catalog.unnest($1::text[]) WITH ORDINALITY AS i (id, ord) JOIN durable_runs r ON r.id = i.id
 WHERE r.status NOT IN ('completed', 'failed', 'cancelled') AND NOT (r.status = 'interrupted' AND r.code NOT IN ('', 'not_registered'))
   AND NOT r.paused AND r.owner = ANY($2::text[])

@@ -131,7 +131,7 @@ WITH RECURSIVE parts (ord, status, workflow, version, queue, high, partition, n)
     p.n + CASE WHEN (p.queue, p.partition) IN (SELECT f.queue, f.partition FROM unnest($7::text[], $8::text[]) AS f (queue, partition)) THEN 0 ELSE 1 END
   FROM parts p WHERE p.partition IS NOT NULL AND p.n < $9 AND (p.high IS NULL OR p.partition < p.high)
 )
-SELECT p.ord, p.partition, p.n, (p.queue, p.partition) IN (SELECT f.queue, f.partition FROM unnest($7::text[], $8::text[]) AS f (queue, partition)) AS full
+SELECT p.ord, p.partition, (p.queue, p.partition) IN (SELECT f.queue, f.partition FROM unnest($7::text[], $8::text[]) AS f (queue, partition)) AS full
 FROM parts p WHERE p.partition IS NOT NULL AND p.n < $9 AND (p.high IS NULL OR p.partition <= p.high)
 
 -- name: line_heads (own)
