@@ -113,34 +113,8 @@ func (c *claiming) lockQueues(w *wire, b *batch) ([]line.Run, error) {
 		}
 	}
 	b.limits = len(limited) > 0
-	if len(add) > 0 {
-		if _, err := w.exec("queue_add", texts(add...)); err != nil {
-			return nil, err
-		}
-	}
-	for _, l := range b.queues {
-		l.known = false
-	}
-	if b.limits {
-		if err := readRows(w, "queue_lock", b.queues, limited); err != nil {
-			return nil, err
-		}
-	}
-	if len(free) > 0 {
-		if err := readRows(w, "queue_share", b.queues, free); err != nil {
-			return nil, err
-		}
-		for _, name := range free {
-			// A limit that was put since has to be looked at under the queue's lock.
-			if b.queues[name].limited() {
-				return nil, errAgain
-			}
-		}
-	}
-	for _, l := range b.queues {
-		if !l.known {
-			return nil, errAgain // it was there, and is gone: another store was restored
-		}
+	if err := lockRows(w, b.queues, add, limited, free); err != nil {
+		return nil, err
 	}
 	if !b.limits {
 		return b.list, nil
@@ -161,6 +135,40 @@ func (c *claiming) lockQueues(w *wire, b *batch) ([]line.Run, error) {
 	}
 	s.queues = b.queues
 	return s.plan(len(b.list)).List, nil
+}
+
+// lockRows adds the rows of queues that have none, and locks and reads those of queues
+// with limits and without.
+func lockRows(w *wire, queues map[string]*queue, add, limited, free []string) error {
+	if len(add) > 0 {
+		if _, err := w.exec("queue_add", texts(add...)); err != nil {
+			return err
+		}
+	}
+	for _, q := range queues {
+		q.known = false
+	}
+	if len(limited) > 0 {
+		if err := readRows(w, "queue_lock", queues, limited); err != nil {
+			return err
+		}
+	}
+	if len(free) > 0 {
+		if err := readRows(w, "queue_share", queues, free); err != nil {
+			return err
+		}
+	}
+	for _, name := range free {
+		if queues[name].limited() {
+			return errAgain // a limit, put meanwhile, is looked at under the lock for one
+		}
+	}
+	for _, q := range queues {
+		if !q.known {
+			return errAgain // its row was there, and is gone
+		}
+	}
+	return nil
 }
 
 // saveQueues saves where the turn of queues is now, and when runs began.

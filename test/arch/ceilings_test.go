@@ -25,7 +25,7 @@ var (
 		"store":            {21, 2750, 3, 353, 55},
 		"store/memory":     {14, 1500, 5, 190, 42},
 		"store/sqlite":     {31, 4900, 13, 408, 45},
-		"store/postgres":   {33, 6380, 17, 494, 55},
+		"store/postgres":   {38, 7300, 27, 494, 55},
 
 		"cli/internal/show":   {12, 1000, 0, 190, 66},
 		"cli/internal/target": {8, 1900, 3, 530, 54},
@@ -47,7 +47,7 @@ var (
 		"internal/history.Audit": {28, 49, 5},
 		"cli.invocation":         {9, 56, 7},
 		"store/sqlite.Store":     {23, 71, 21},
-		"store/postgres.Store":   {27, 91, 19},
+		"store/postgres.Store":   {27, 95, 20},
 	}
 )
 
