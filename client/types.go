@@ -34,6 +34,7 @@ type Run struct {
 	Strikes    int    `json:"strikes,omitempty"`
 	Priority   int    `json:"priority,omitempty"`
 	Queue      string `json:"queue,omitempty"`
+	Partition  string `json:"partition,omitempty"`  // of the queue
 	Parent     string `json:"parent,omitempty"`     // run id
 	ParentKey  string `json:"parent_key,omitempty"` // of the call that started it
 	ForkedFrom string `json:"forked_from,omitempty"`
@@ -54,6 +55,9 @@ type Run struct {
 	// in it now, as the pages and the terminal do. Set by GetRun only; empty if the
 	// history cannot be read.
 	Verdict string `json:"verdict,omitempty"`
+	// Line is where the run stands in line of its queue; nil: it is in none. Set by
+	// GetRun only.
+	Line *Line `json:"line,omitempty"`
 	// Declared are the names of its steps, if they are known, and Approvals what it
 	// asks people. Set by GetRun only.
 	Declared    []string   `json:"declared,omitempty"`

@@ -34,13 +34,15 @@ const (
 	ActionFork    Action = "fork"
 	ActionJump    Action = "jump"
 	ActionEdit    Action = "edit"
+	// ActionQueue pauses and resumes a queue. It concerns no single run.
+	ActionQueue Action = "queue"
 )
 
 // Actions returns every action.
 func Actions() []Action {
 	return []Action{
 		ActionList, ActionRead, ActionPayload,
-		ActionStart, ActionResume, ActionCancel, ActionPause, ActionUnpause, ActionSignal, ActionAnswer, ActionFork, ActionJump, ActionEdit,
+		ActionStart, ActionResume, ActionCancel, ActionPause, ActionUnpause, ActionSignal, ActionAnswer, ActionFork, ActionJump, ActionEdit, ActionQueue,
 	}
 }
 

@@ -56,6 +56,8 @@ func (h *handler) apiRoutes() []route {
 		get("/api/stuck", ActionList, "", h.api.Stuck),
 		get("/api/approvals", ActionList, "", h.api.Approvals),
 		get("/api/history", ActionList, "", h.api.History),
+		get("/api/queues", ActionList, "", h.api.Queues),
+		get("/api/queues/{queue}", ActionList, "", h.api.Queue),
 		get("/api/stream", ActionList, "", h.streams.List),
 
 		get("/api/runs", ActionList, "", h.api.Runs),
@@ -70,8 +72,10 @@ func (h *handler) apiRoutes() []route {
 		post("/api/workflows/{name}/runs", ActionStart, "", h.acts.Start),
 		// The handler authorizes each run, too.
 		post("/api/bulk/resume", ActionResume, "", h.acts.Bulk("resume")),
+		post("/api/bulk/retry", ActionResume, "", h.acts.Bulk("retry")),
 		post("/api/bulk/cancel", ActionCancel, "", h.acts.Bulk("cancel")),
 		resume("/api/runs/{id}/resume", "id", h.acts.Resume),
+		resume("/api/runs/{id}/retry", "id", h.acts.Retry),
 		post("/api/runs/{id}/cancel", ActionCancel, "id", h.acts.Cancel),
 		post("/api/runs/{id}/pause", ActionPause, "id", h.acts.Pause),
 		post("/api/runs/{id}/unpause", ActionUnpause, "id", h.acts.Unpause),
@@ -84,6 +88,9 @@ func (h *handler) apiRoutes() []route {
 		post("/api/runs/{id}/edit", ActionEdit, "id", h.acts.Edit),
 		// The handler authorizes again what may be the id of a wait or of a run.
 		post("/api/approvals/{wait}", ActionAnswer, "wait", h.acts.Wait),
+
+		post("/api/queues/{queue}/pause", ActionQueue, "", h.acts.PauseQueue),
+		post("/api/queues/{queue}/resume", ActionQueue, "", h.acts.ResumeQueue),
 
 		resume("/api/workflows/{id}/resume", "id", h.acts.ResumeState),
 		post("/api/workflows/{id}/cancel", ActionCancel, "id", h.acts.Cancel),
@@ -109,7 +116,12 @@ func (h *handler) pageRoutes() []route {
 		page("GET", "/history", ActionList, "", h.lists.History),
 		page("GET", "/bulk", ActionList, "", h.lists.Bulk),
 		page("POST", "/bulk/resume", ActionResume, "", h.lists.BulkDo("resume")),
+		page("POST", "/bulk/retry", ActionResume, "", h.lists.BulkDo("retry")),
 		page("POST", "/bulk/cancel", ActionCancel, "", h.lists.BulkDo("cancel")),
+		page("GET", "/queues", ActionList, "", h.lists.Queues),
+		page("GET", "/queues/{queue}", ActionList, "", h.lists.Queue),
+		page("POST", "/queues/{queue}/do/pause", ActionQueue, "", h.lists.DoQueue(h.acts.PauseQueue, "pausequeue")),
+		page("POST", "/queues/{queue}/do/resume", ActionQueue, "", h.lists.DoQueue(h.acts.ResumeQueue, "resumequeue")),
 		page("GET", "/go", ActionList, "", h.shell.GoTo),
 		// The page of a run is at /runs/{id}, an address of the API, too.
 		page("GET", "/runs/{id}/rows", ActionRead, "id", h.runPage.Rows),

@@ -252,13 +252,19 @@ func deadLetters(queue string) store.Filter {
 	return store.Filter{Queues: []string{queue}, Statuses: []store.Status{store.Failed}, OldestFirst: true}
 }
 
+// RetryOptions change how dead letters are retried.
+type RetryOptions struct {
+	// DryRun returns the plans and changes nothing.
+	DryRun bool
+}
+
 // RetryDeadLetter lets a failed run of a queue get in line again. Like Resume it goes on
 // from the failure that ended it, with the attempts of that step again; a run in
 // which nothing was recorded begins again from its input.
 //
 // Errors: those of Resume; *durable.NotResumableError for a run that has not failed, or is
 // on no queue.
-func (op *Operator) RetryDeadLetter(ctx context.Context, runID string) (Plan, error) {
+func (op *Operator) RetryDeadLetter(ctx context.Context, runID string, o RetryOptions) (Plan, error) {
 	h, err := op.store.Load(ctx, runID, store.Cursor{NoEvents: true, AfterMessage: 1<<63 - 1})
 	switch {
 	case err != nil:
@@ -268,10 +274,10 @@ func (op *Operator) RetryDeadLetter(ctx context.Context, runID string) (Plan, er
 	case h.Run.Status != store.Failed:
 		return Plan{}, &durable.NotResumableError{RunID: runID, Status: h.Run.Status, Reason: "it has not failed"}
 	}
-	plan, err := op.Resume(ctx, runID, ResumeOptions{})
+	plan, err := op.Resume(ctx, runID, ResumeOptions{DryRun: o.DryRun})
 	if none := (*CheckpointError)(nil); errors.As(err, &none) {
 		// Nothing is recorded, so nothing can happen twice.
-		return op.Resume(ctx, runID, ResumeOptions{Force: true})
+		return op.Resume(ctx, runID, ResumeOptions{DryRun: o.DryRun, Force: true})
 	}
 	return plan, err
 }
@@ -280,7 +286,7 @@ func (op *Operator) RetryDeadLetter(ctx context.Context, runID string) (Plan, er
 // the plan of each, with an error if it was refused; Plan.RunID names the run. It ends after
 // an error of the listing, which names no run, and when ctx ends. A run that fails
 // again meanwhile is not tried twice.
-func (op *Operator) RetryDeadLetters(ctx context.Context, queue string) iter.Seq2[Plan, error] {
+func (op *Operator) RetryDeadLetters(ctx context.Context, queue string, o RetryOptions) iter.Seq2[Plan, error] {
 	return func(yield func(Plan, error) bool) {
 		if _, err := op.Queues(ctx, queue); err != nil {
 			yield(Plan{}, err)
@@ -291,7 +297,7 @@ func (op *Operator) RetryDeadLetters(ctx context.Context, queue string) iter.Seq
 				yield(Plan{}, fmt.Errorf("durable: listing the dead letters of queue %q: %w", queue, storeError(err)))
 				return
 			}
-			plan, err := op.RetryDeadLetter(ctx, row.ID)
+			plan, err := op.RetryDeadLetter(ctx, row.ID, o)
 			plan.RunID = row.ID
 			if !yield(plan, err) || ctx.Err() != nil {
 				return

@@ -239,7 +239,13 @@ func TestDeadLettersAreListedInPagesAndGetInLineAgainAloneOrAll(t *testing.T) {
 	require.ErrorIs(t, err, store.ErrInvalid)
 
 	broken = false
-	plan, err := op.RetryDeadLetter(ctx, "emails/2")
+	plan, err := op.RetryDeadLetter(ctx, "emails/1", operate.RetryOptions{DryRun: true})
+	require.NoError(t, err)
+	require.Equal(t, store.Failed, plan.Status)
+	page, err = op.DeadLetters(ctx, "emails", 0, "")
+	require.NoError(t, err)
+	require.Len(t, page.Runs, 3, "a dry run changes nothing")
+	plan, err = op.RetryDeadLetter(ctx, "emails/2", operate.RetryOptions{})
 	require.NoError(t, err)
 	require.Equal(t, []string{"render"}, plan.Skipped)
 	got, err := durable.Ref[string, string]("mail").Handle(ctx, "emails/2")
@@ -247,11 +253,11 @@ func TestDeadLettersAreListedInPagesAndGetInLineAgainAloneOrAll(t *testing.T) {
 	out, err := got.Wait(ctx)
 	require.NoError(t, err)
 	require.Equal(t, "sent", out)
-	_, err = op.RetryDeadLetter(ctx, "emails/2")
+	_, err = op.RetryDeadLetter(ctx, "emails/2", operate.RetryOptions{})
 	require.ErrorIs(t, err, durable.ErrNotResumable, "it has completed")
 
 	var retried []string
-	for plan, err := range op.RetryDeadLetters(ctx, "emails") {
+	for plan, err := range op.RetryDeadLetters(ctx, "emails", operate.RetryOptions{}) {
 		require.NoError(t, err)
 		retried = append(retried, plan.RunID)
 	}
@@ -274,7 +280,7 @@ func TestARunWithoutQueueIsNoDeadLetter(t *testing.T) {
 	ctx = durable.NewContext(ctx, eng)
 	_, err := mail.Run(ctx, "alone", "")
 	require.Error(t, err)
-	_, err = op.RetryDeadLetter(ctx, "alone")
+	_, err = op.RetryDeadLetter(ctx, "alone", operate.RetryOptions{})
 	require.ErrorIs(t, err, durable.ErrNotResumable)
 	require.ErrorContains(t, err, "on no queue")
 }
@@ -293,7 +299,7 @@ func TestADeadLetterOfAFullQueueGetsInLine(t *testing.T) {
 	l.run(store.Waiting, "emails", "", "mail")
 	require.NoError(t, st.PutQueue(ctx, store.Queue{Name: "emails", Max: 1}))
 
-	plan, err := op.RetryDeadLetter(ctx, "emails/1")
+	plan, err := op.RetryDeadLetter(ctx, "emails/1", operate.RetryOptions{})
 	require.NoError(t, err)
 	require.Contains(t, strings.Join(plan.Warnings, "\n"), "queue emails has no place for it now")
 	got, err := op.Line(ctx, "emails/1")

@@ -2,7 +2,7 @@ package outline
 
 import (
 	"fmt"
-	"strconv"
+	"time"
 
 	"github.com/holdfast-dev/holdfast/store"
 )
@@ -114,36 +114,76 @@ func (l *Line) Place() Text {
 	return t
 }
 
-// lineText says where the run stands and all that holds it up, as seen from a moment: "3rd in line
-// of emails; 2 of 2 run; next at 12:00:05 by the rate of 10 in 1 min".
-func (o *Outline) lineText(l *Line) Text {
+// Text says where the run stands and all that holds it up, as seen from a moment: "3rd in line
+// of emails; 2 of 2 run; the next begins 12:00:05 by the rate of 10 in 1 min".
+func (l *Line) Text(now store.Time, zone *time.Location) Text {
 	q := &l.Queue
 	t := l.Place()
 	add := func(parts ...any) { t = append(append(t, Span{Text: "; "}), say(parts...)...) }
 	if q.Paused {
-		add("the queue is paused")
-		if q.Reason != "" {
-			t = append(t, say(": ", quote(q.Reason))...)
-		}
+		add(pausedText(q))
 	}
 	if full(q.Placed, q.Max) {
-		add(strong(fmt.Sprintf("%d of %d", q.Placed, q.Max)), " run")
+		add(fullText(q))
 	}
 	if p := l.partition(); full(p.Placed, q.MaxPerPartition) {
-		switch p.Name {
-		case "":
-			add("its partition is at its limit of ", strconv.Itoa(q.MaxPerPartition))
-		default:
-			add(code(p.Name), " is at its limit of ", strconv.Itoa(q.MaxPerPartition))
-		}
+		add(partitionText(q, p.Name))
 	}
-	if q.NextAt > o.Now {
-		add("the next begins ", o.clock(q.NextAt), " by the rate of ", RateText(q.Queue))
+	if q.NextAt > now {
+		add(rateText(q, q.NextAt, now, zone))
 	}
 	if why, _ := l.Reason(); why == Free {
 		add("a process is to take it")
 	}
 	return t
+}
+
+// Text says why these runs of q are in line, as seen from a moment: "2 of 2 run".
+func (w *LineWait) Text(q *store.QueueState, now store.Time, zone *time.Location) Text {
+	switch w.Reason {
+	case QueuePaused:
+		return pausedText(q)
+	case Unserved:
+		return say("no live process serves ", them(w.Runs))
+	case AtLimit:
+		return fullText(q)
+	case PartitionAtLimit:
+		return partitionText(q, w.Partition)
+	case ByRate:
+		return rateText(q, w.Until, now, zone)
+	}
+	return say("a process is to take ", them(w.Runs))
+}
+
+func them(n int64) string {
+	if n == 1 {
+		return "it"
+	}
+	return "them"
+}
+
+func pausedText(q *store.QueueState) Text {
+	t := say("the queue is paused")
+	if q.Reason != "" {
+		t = append(t, say(": ", quote(q.Reason))...)
+	}
+	return t
+}
+
+func fullText(q *store.QueueState) Text {
+	return say(strong(fmt.Sprintf("%d of %d", q.Placed, q.Max)), " run")
+}
+
+func partitionText(q *store.QueueState, name string) Text {
+	limit := fmt.Sprintf(" at its limit of %d", q.MaxPerPartition)
+	if name == "" {
+		return say("the unnamed partition is" + limit)
+	}
+	return say(code(name), " is"+limit)
+}
+
+func rateText(q *store.QueueState, next, now store.Time, zone *time.Location) Text {
+	return say("the next begins ", moment(next, now, zone), " by the rate of ", RateText(q.Queue))
 }
 
 // RateText says how many runs of a queue may begin: "10 in 1 min"; empty: any number.

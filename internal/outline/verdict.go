@@ -194,10 +194,12 @@ func (b *Builder) pendingVerdict(o *Outline, v *Verdict) {
 		v.Tone = ToneStuck
 		v.Head = say("Not begun: no live process serves ", o.served())
 		if line != nil {
-			v.More = append(v.More, say("It is ", o.lineText(line), "."))
+			v.More = append(v.More, say("It is ", line.Text(o.Now, o.zone), "."))
 		}
 	case line != nil:
-		v.Head = o.lineText(line)
+		v.Head = line.Text(o.Now, o.zone)
+	case o.Run.Queue != "": // a list does not read where each of its runs stands
+		v.Head = say("Not begun: in line of ", code(o.Run.Queue))
 	default:
 		v.Head = say("Not begun: it waits for a process that takes it")
 	}
@@ -234,7 +236,7 @@ func (b *Builder) interruptedVerdict(o *Outline, v *Verdict) {
 		v.More = append(v.More, say("Any process that serves it takes it up."))
 	}
 	if l := b.in.Line; l != nil {
-		v.More = append(v.More, say("It is ", o.lineText(l), "."))
+		v.More = append(v.More, say("It is ", l.Text(o.Now, o.zone), "."))
 	}
 }
 

@@ -131,8 +131,10 @@ func Clock(t, now store.Time, zone *time.Location) string {
 	return a.Format("2 Jan 2006 15:04")
 }
 
-func (o *Outline) clock(t store.Time) Span {
-	return Span{Text: Clock(t, o.Now, o.zone), Strong: true, At: t}
+func (o *Outline) clock(t store.Time) Span { return moment(t, o.Now, o.zone) }
+
+func moment(t, now store.Time, zone *time.Location) Span {
+	return Span{Text: Clock(t, now, zone), Strong: true, At: t}
 }
 
 func (o *Outline) ago(t store.Time) Span {

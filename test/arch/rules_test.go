@@ -78,7 +78,7 @@ var rules = []rule{
 	{path: "archive", ours: []string{"durable", "operate", "store", "internal"}, modules: []string{compress, flock}},
 	{path: "dashboard", ours: []string{"client", "durable", "operate"}, modules: []string{otel, otel + "/trace"}},
 	// The rooms of the dashboard: each knows those before it.
-	{path: "dashboard/internal/view", ours: []string{"client", "durable", "operate", "store", "internal/envelope", "internal/outline", "internal/visible"}, notStd: []string{"net/http"}},
+	{path: "dashboard/internal/view", ours: []string{"client", "durable", "operate", "store", "internal/envelope", "internal/outline", "internal/visible", "internal/wire"}, notStd: []string{"net/http"}},
 	{path: "dashboard/internal/web", ours: []string{"client", "durable", "operate", "store", "dashboard/internal/view"}},
 	{path: "dashboard/internal/read", ours: []string{"client", "durable", "operate", "store", "internal/outline", "dashboard/internal/view", "dashboard/internal/web"}},
 	{path: "dashboard/internal/stream", ours: []string{"client", "durable", "operate", "store", "dashboard/internal/view", "dashboard/internal/web", "dashboard/internal/read"}},
@@ -136,6 +136,7 @@ var rules = []rule{
 	{path: "internal/stuck", ours: []string{"store", "internal/history"}},
 	{path: "internal/telemetry", ours: []string{"store", "internal/commit", "internal/guard", "internal/history"}, modules: []string{otel, otel + "/trace", otel + "/metric"}},
 	{path: "internal/visible"},
+	{path: "internal/wire", ours: []string{"client", "operate", "store", "internal/outline"}},
 
 	// The tests that span packages, and their helpers.
 	{path: "test", forTests: true},

@@ -15,6 +15,7 @@ import (
 	"github.com/holdfast-dev/holdfast/cli/internal/show"
 	"github.com/holdfast-dev/holdfast/durable"
 	"github.com/holdfast-dev/holdfast/internal/outline"
+	"github.com/holdfast-dev/holdfast/internal/wire"
 	"github.com/holdfast-dev/holdfast/operate"
 	"github.com/holdfast-dev/holdfast/store"
 )
@@ -118,7 +119,7 @@ func (l *Local) Runs(ctx context.Context, q Query) ([]Run, int64, error) {
 		look()
 		return list, int64(len(list)), nil
 	}
-	f := store.Filter{Statuses: q.Statuses, Workflows: q.Workflows, WithLast: true}
+	f := store.Filter{Statuses: q.Statuses, Workflows: q.Workflows, Queues: q.Queues, OldestFirst: q.Oldest, WithLast: true}
 	counts, err := l.Store.Count(ctx, f, "")
 	if err != nil {
 		return nil, 0, fmt.Errorf("counting runs: %w", err)
@@ -290,7 +291,12 @@ func (l *Local) Outline(ctx context.Context, id string) (*outline.Builder, *Run,
 	if err != nil {
 		return nil, nil, l.Lost(id, err)
 	}
-	b := outline.New(outline.Input{Run: h.Run, Branches: h.Branches, Executors: executors, Now: store.TimeOf(time.Now()), Zone: time.Local})
+	line, err := l.line(ctx, &h.Run)
+	if err != nil {
+		return nil, nil, err
+	}
+	s.Line = wire.Line(line, store.TimeOf(time.Now()), time.Local)
+	b := outline.New(outline.Input{Run: h.Run, Branches: h.Branches, Executors: executors, Line: line, Now: store.TimeOf(time.Now()), Zone: time.Local})
 	for ev, err := range h.Events {
 		if err != nil {
 			s.unreadable(err)

@@ -101,7 +101,7 @@ func rowOf(r *client.Run) *store.Run {
 	row := &store.Run{
 		ID: r.ID, Workflow: r.Workflow, Version: r.Version, InitialVersion: r.InitialVersion, Status: store.Status(r.Status), Code: r.Code, Reason: r.Reason,
 		Recoverable: r.Recoverable, Paused: r.Paused, CancelAsked: r.CancelAsked, Owner: r.Owner, Branch: int32(r.Branch), Generation: int32(r.Generation), Resumes: int32(r.Resumes),
-		Parent: r.Parent, ParentKey: r.ParentKey, ForkedFrom: r.ForkedFrom,
+		Queue: r.Queue, Partition: r.Partition, Priority: int32(r.Priority), Parent: r.Parent, ParentKey: r.ParentKey, ForkedFrom: r.ForkedFrom,
 		CreatedAt: store.TimeOf(r.CreatedAt), StartedAt: store.TimeOf(r.StartedAt), UpdatedAt: store.TimeOf(r.UpdatedAt), EndedAt: store.TimeOf(r.EndedAt),
 		WakeAt: store.TimeOf(r.WakeAt), DeadlineAt: store.TimeOf(r.DeadlineAt), Attributes: r.Attributes,
 	}
@@ -136,6 +136,7 @@ func runOf(r *client.Run, tail []store.Event) *Run {
 	if tail == nil && r.LastSeq > 0 {
 		tail = []store.Event{*rowOf(r).Last}
 	}
+	s.Line = r.Line
 	s.locate(tail, r.Declared)
 	s.judge(tail)
 	return s
@@ -143,7 +144,7 @@ func runOf(r *client.Run, tail []store.Event) *Run {
 
 // Runs implements Target.
 func (r *Remote) Runs(ctx context.Context, q Query) (list []Run, total int64, err error) {
-	o := client.ListOptions{Workflows: q.Workflows, Counts: true}
+	o := client.ListOptions{Workflows: q.Workflows, Queues: q.Queues, OldestFirst: q.Oldest, Counts: true}
 	for _, st := range q.Statuses {
 		o.Statuses = append(o.Statuses, string(st))
 	}
@@ -372,7 +373,7 @@ func (r *Remote) Outline(ctx context.Context, id string) (*outline.Builder, *Run
 	if err != nil {
 		return nil, nil, r.said(err)
 	}
-	in := outline.Input{Run: *rowOf(&run), Now: store.TimeOf(time.Now()), Zone: time.Local}
+	in := outline.Input{Run: *rowOf(&run), Line: r.line(ctx, run.Line), Now: store.TimeOf(time.Now()), Zone: time.Local}
 	for _, b := range branches {
 		if b.N > 0 {
 			in.Branches = append(in.Branches, store.Branch{N: int32(b.N), Parent: int32(b.Parent), Generation: int32(b.Generation), Cutoff: b.Cutoff, CutScope: b.Scope, Reason: b.Reason, CreatedAt: store.TimeOf(b.CreatedAt)})

@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"github.com/holdfast-dev/holdfast/cli/internal/show"
+	"github.com/holdfast-dev/holdfast/client"
 	"github.com/holdfast-dev/holdfast/durable"
 	"github.com/holdfast-dev/holdfast/store"
 )
@@ -38,11 +39,16 @@ type Session struct {
 	Reason      string `json:"reason,omitempty"`
 	Recoverable bool   `json:"recoverable,omitempty"`
 	Owner       string `json:"owner,omitempty"`
+	Queue       string `json:"queue,omitempty"`
+	Partition   string `json:"partition,omitempty"` // of the queue
 	Parent      string `json:"parent,omitempty"`
 	ForkedFrom  string `json:"forked_from,omitempty"`
 	Resumes     int    `json:"resumes,omitempty"`
 	Branch      int    `json:"branch,omitempty"`
 	Iteration   int    `json:"iteration"` // generation of the run, from 1
+
+	// Line is where the run stands in line of its queue; nil: in none. Only show reads it.
+	Line *client.Line `json:"line,omitempty"`
 }
 
 // A Run is what a command knows about a run: its Session, and further data that was
@@ -85,7 +91,7 @@ func newRun(row *store.Run, live map[string]store.Executor) *Run {
 	s := &Run{Session: Session{
 		ID: row.ID, Workflow: row.Workflow, Version: row.Version, Status: string(row.Status), Paused: row.Paused, CancelAsked: row.CancelAsked && !row.Status.Terminal(),
 		Code: row.Code, Reason: row.Reason, Recoverable: row.Recoverable && row.Status == store.Failed, Owner: row.Owner,
-		Parent: row.Parent, ForkedFrom: row.ForkedFrom, Resumes: int(row.Resumes), Branch: int(row.Branch), Iteration: int(row.Generation) + 1,
+		Queue: row.Queue, Partition: row.Partition, Parent: row.Parent, ForkedFrom: row.ForkedFrom, Resumes: int(row.Resumes), Branch: int(row.Branch), Iteration: int(row.Generation) + 1,
 		EndedAt: show.RFC3339(row.EndedAt),
 	}, Started: row.StartedAt}
 	if s.Started == 0 {

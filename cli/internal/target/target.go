@@ -6,6 +6,7 @@
 //	profile.go  the profiles of durable.yaml
 //	local.go    a Target on a store, through an engine
 //	remote.go   a Target on a server, through package client
+//	queues.go   both, on queues
 //	session.go  where a run stands: a pure function of its row and its last events
 //	readall.go  reads that for a list of runs
 //	serving.go  which program has the code of a run
@@ -18,6 +19,7 @@ import (
 	"iter"
 
 	"github.com/holdfast-dev/holdfast/cli/internal/show"
+	"github.com/holdfast-dev/holdfast/client"
 	"github.com/holdfast-dev/holdfast/durable"
 	"github.com/holdfast-dev/holdfast/internal/outline"
 	"github.com/holdfast-dev/holdfast/operate"
@@ -51,6 +53,16 @@ type Target interface {
 	// PlanFork says what it would make.
 	Fork(ctx context.Context, id string, o operate.ForkOptions) (string, error)
 	PlanFork(ctx context.Context, id string, o operate.ForkOptions) (operate.Plan, error)
+
+	// Queues returns the queues of these names, or all; durable.ErrNotFound for a name
+	// of which there is none.
+	Queues(ctx context.Context, names ...string) ([]client.Queue, error)
+	PauseQueue(ctx context.Context, name, reason string) error
+	ResumeQueue(ctx context.Context, name string) error
+	// Retry lets a failed run of a queue get in line again, or says what that would do.
+	// RetryAll does the same for all failed runs of a queue, and tells each of them.
+	Retry(ctx context.Context, id string, dry bool) (operate.Plan, error)
+	RetryAll(ctx context.Context, queue string, dry bool, each func(id string, refused error)) error
 
 	// Start starts a run, and returns its id.
 	Start(ctx context.Context, workflow string, s NewRun) (string, error)
@@ -91,7 +103,9 @@ type Query struct {
 	Resumable bool
 	Statuses  []store.Status
 	Workflows []string
-	Limit     int // 0: all
+	Queues    []string
+	Oldest    bool // first; else the newest
+	Limit     int  // 0: all
 }
 
 // A Stuck run cannot go on without help.

@@ -42,6 +42,15 @@ var BulkActs = map[string]BulkAct{
 			_, err := operate.On(ac.Engine).Resume(ctx, row.ID, operate.ResumeOptions{ResetFailures: req.ResetFailures})
 			return err
 		}},
+	"retry": {"retry", web.ActionResume, []store.Status{store.Failed},
+		func(ac *Acts, ctx context.Context, row *store.Run, _ *client.BulkRequest) error {
+			_, err := operate.On(ac.Engine).RetryDeadLetter(ctx, row.ID, operate.RetryOptions{DryRun: true})
+			return err
+		},
+		func(ac *Acts, ctx context.Context, row *store.Run, _ *client.BulkRequest, _ string) error {
+			_, err := operate.On(ac.Engine).RetryDeadLetter(ctx, row.ID, operate.RetryOptions{})
+			return err
+		}},
 	"cancel": {"cancel", web.ActionCancel, []store.Status{store.Pending, store.Running, store.Resuming, store.Waiting, store.Interrupted},
 		func(*Acts, context.Context, *store.Run, *client.BulkRequest) error { return nil },
 		func(ac *Acts, ctx context.Context, row *store.Run, _ *client.BulkRequest, reason string) error {
@@ -49,7 +58,7 @@ var BulkActs = map[string]BulkAct{
 		}},
 }
 
-// Bulk serves POST /api/bulk/resume and /api/bulk/cancel.
+// Bulk serves POST /api/bulk/resume, /api/bulk/retry and /api/bulk/cancel.
 func (ac *Acts) Bulk(name string) func(http.ResponseWriter, *http.Request) error {
 	act := BulkActs[name]
 	return func(w http.ResponseWriter, r *http.Request) error {

@@ -6,5 +6,6 @@
 //   - start.go, edit.go: a new run; a fork, a jump, an edited result
 //   - resume.go: resume, its plan, and the variants that people know from elsewhere
 //   - answer.go: what is asked of people
+//   - queues.go: a queue is paused and resumed; a dead letter is retried
 //   - bulk.go: an act on all runs that a filter selects
 package act

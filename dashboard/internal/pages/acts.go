@@ -48,18 +48,8 @@ func (rp *RunPage) Forms() []Form {
 // Do carries a form out and leads back to the run.
 func (rp *RunPage) Do(a Form) func(http.ResponseWriter, *http.Request) error {
 	return func(w http.ResponseWriter, r *http.Request) error {
-		if err := r.ParseForm(); err != nil {
-			return web.BadForm(err)
-		}
-		body, err := jsonOf(r.PostForm, a.fields)
+		answer, err := carryOut(r, a.fields, a.serve)
 		if err != nil {
-			return err
-		}
-		api := r.Clone(r.Context())
-		api.Body = io.NopCloser(bytes.NewReader(body))
-		api.URL.RawQuery = ""
-		answer := &kept{header: http.Header{}}
-		if err := a.serve(r.PostForm)(answer, api); err != nil {
 			return err
 		}
 		id, done := r.PathValue("id"), a.done
@@ -79,6 +69,22 @@ func (rp *RunPage) Do(a Form) func(http.ResponseWriter, *http.Request) error {
 		http.Redirect(w, r, rp.Site.Run(id)+"?done="+done, http.StatusSeeOther)
 		return nil
 	}
+}
+
+// carryOut does what a form asks for, as a route of the API does it.
+func carryOut(r *http.Request, fields map[string]string, serve func(url.Values) func(http.ResponseWriter, *http.Request) error) (*kept, error) {
+	if err := r.ParseForm(); err != nil {
+		return nil, web.BadForm(err)
+	}
+	body, err := jsonOf(r.PostForm, fields)
+	if err != nil {
+		return nil, err
+	}
+	api := r.Clone(r.Context())
+	api.Body = io.NopCloser(bytes.NewReader(body))
+	api.URL.RawQuery = ""
+	answer := &kept{header: http.Header{}}
+	return answer, serve(r.PostForm)(answer, api)
 }
 
 // jsonOf turns a form into the body for the route of the API.

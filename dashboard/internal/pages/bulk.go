@@ -19,7 +19,8 @@ import (
 // bulkView is the dry run of an act on all runs that match, or its outcome.
 type bulkView struct {
 	client.Bulk
-	Name    string // resume, cancel
+	Name    string // resume, retry, cancel
+	bulkWords
 	Query   string
 	Back    string // the list
 	Action  string // address of the form that acts
@@ -36,6 +37,15 @@ type bulkView struct {
 	Slice   int64 // of them at a time
 	Sum     bulkSum
 	GoOn    bool // there is a next slice, and it is known how many are left
+}
+
+// bulkWords are the words for an act: "Resume", "can be resumed", "resumed".
+type bulkWords struct{ Verb, Can, Did string }
+
+var bulkSaid = map[string]bulkWords{
+	"resume": {"Resume", "can be resumed", "resumed"},
+	"retry":  {"Retry", "can get in line again", "in line again"},
+	"cancel": {"Cancel", "will be asked to end", "asked to end"},
 }
 
 // bulkSum adds up the slices of an act so far. Each page passes it to the next; it is
@@ -79,7 +89,7 @@ func (li *Lists) Bulk(w http.ResponseWriter, r *http.Request) error {
 	return li.showBulk(w, r, bulk, req, q.Get("q"), bulkSum{})
 }
 
-// BulkDo serves POST /bulk/resume and /bulk/cancel, the forms of the dry run.
+// BulkDo serves POST /bulk/resume, /bulk/retry and /bulk/cancel, the forms of the dry run.
 func (li *Lists) BulkDo(name string) func(http.ResponseWriter, *http.Request) error {
 	bulk := act.BulkActs[name]
 	return func(w http.ResponseWriter, r *http.Request) error {
@@ -112,7 +122,7 @@ func (li *Lists) showBulk(w http.ResponseWriter, r *http.Request, bulk act.BulkA
 		return err
 	}
 	p := li.Site.Prefix
-	v := &bulkView{Bulk: out, Name: bulk.Name, Query: query, Back: li.Site.List(query), Action: p + "/bulk/" + bulk.Name, Plan: p + "/bulk", Reset: req.ResetFailures, Who: li.Who(r)}
+	v := &bulkView{Bulk: out, Name: bulk.Name, bulkWords: bulkSaid[bulk.Name], Query: query, Back: li.Site.List(query), Action: p + "/bulk/" + bulk.Name, Plan: p + "/bulk", Reset: req.ResetFailures, Who: li.Who(r)}
 	v.Now, v.Slice = int64(out.Done)+out.Remaining, act.MaxBulk
 	v.Sum = bulkSum{Of: max(sum.Of, out.Matching), Done: sum.Done + int64(out.Done), Refused: sum.Refused + int64(out.Refused)}
 	v.Sum.Looked = v.Sum.Done + v.Sum.Refused
@@ -140,8 +150,7 @@ func (li *Lists) showBulk(w http.ResponseWriter, r *http.Request, bulk act.BulkA
 	})
 	v.Refusal = v.Refusal[:min(len(v.Refusal), 5)]
 	v.More = len(out.Runs) - len(v.Shown)
-	title := strings.ToUpper(bulk.Name[:1]) + bulk.Name[1:] + " all that match"
-	l := layout{Title: title, Nav: "runs", Body: v}
+	l := layout{Title: v.Verb + " all that match", Nav: "runs", Body: v}
 	if err := li.badges(r.Context(), &l); err != nil {
 		return err
 	}
@@ -158,4 +167,4 @@ func bulkRequest(ts terms) *client.BulkRequest {
 	return req
 }
 
-var errNoBulk = errors.New("there is no such act on many runs: there are resume and cancel")
+var errNoBulk = errors.New("there is no such act on many runs: there are resume, retry and cancel")

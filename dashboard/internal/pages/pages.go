@@ -76,6 +76,7 @@ type layout struct {
 	Approvals  int
 	Stuck      int
 	Archive    bool
+	Queues     bool // there are some
 	Stream     string // address of the stream that says when to look again; empty: none
 	Ended      bool   // nothing will happen to what the page shows
 	Zone       string
@@ -87,6 +88,7 @@ type layout struct {
 // address says.
 var notices = map[string]string{
 	"resume": "Resumed.", "cancel": "Cancelled.", "cancelling": "The cancel is recorded.", "pause": "Paused.", "unpause": "It goes on.", "approve": "Approved.", "reject": "Rejected.",
+	"pausequeue": "The queue is paused: its runs stay in line.", "resumequeue": "The queue goes on.",
 	"fork": "Forked: this is the copy.", "jump": "Taken back.", "edit": "The result was replaced. Resume the run to go on with it.",
 }
 
@@ -96,6 +98,9 @@ func (sh *Shell) render(w http.ResponseWriter, r *http.Request, status int, name
 	l.Prefix = sh.Site.Prefix
 	l.Archive = sh.archive != nil
 	l.Zone, _ = time.Now().In(view.Zone).Zone()
+	if sh.May(r, web.ActionList, "") == nil {
+		l.Queues, _ = sh.read.UsesQueues(r.Context()) // the page is about something else
+	}
 	if l.Notice == "" {
 		l.Notice = notices[r.URL.Query().Get("done")]
 	}

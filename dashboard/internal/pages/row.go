@@ -48,7 +48,7 @@ func (li *Lists) runRow(ctx context.Context, row *store.Run, executors []store.E
 	}
 	if err == nil {
 		var o *outline.Outline
-		if o, err = li.read.OutlineOf(hist, executors); err == nil {
+		if o, err = li.read.OutlineOf(hist, executors, nil); err == nil {
 			v.Strip = strip(o)
 			li.where(&v, o)
 			if n := len(o.Lives); n > 0 && v.Process == "none" && row.Status.Terminal() {

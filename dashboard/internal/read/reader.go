@@ -22,6 +22,7 @@ type Reader struct {
 	*web.Env
 	askers askingRuns
 
+	queues  used
 	mu      sync.Mutex
 	known   []store.Executor // as of knownAt
 	knownAt time.Time
@@ -64,9 +65,14 @@ func (rd *Reader) Run(ctx context.Context, id string) (client.Run, error) {
 	if err != nil {
 		return client.Run{}, err
 	}
+	line, err := rd.Line(ctx, &info.Run)
+	if err != nil {
+		return client.Run{}, err
+	}
 	run := rd.Wire.Run(&info.Run)
+	run.Line = rd.Wire.Line(line)
 	run.Declared, run.Exclusive, run.Differences = info.Declared, info.Exclusive, rd.Redact.List(info.Differences)
-	if o, err := rd.OutlineOf(hist, executors); err == nil {
+	if o, err := rd.OutlineOf(hist, executors, line); err == nil {
 		run.Verdict = rd.Redact.Text(o.Verdict.Text())
 	} else {
 		rd.Log.Warn("dashboard: the history of a run cannot be read", "run", id, "error", err)
@@ -105,15 +111,32 @@ func (rd *Reader) Outline(ctx context.Context, id string) (*outline.Outline, err
 	if err != nil {
 		return nil, fmt.Errorf("dashboard: listing processes: %w", err)
 	}
-	o, err := rd.OutlineOf(hist, executors)
+	line, err := rd.Line(ctx, &hist.Run)
+	if err != nil {
+		return nil, err
+	}
+	o, err := rd.OutlineOf(hist, executors, line)
 	if err != nil {
 		return nil, fmt.Errorf("run %s: reading its history: %w", id, err)
 	}
 	return o, nil
 }
 
-// OutlineOf tells the story of a history that was read.
-func (rd *Reader) OutlineOf(hist *store.History, executors []store.Executor) (*outline.Outline, error) {
+// Line reads where a run stands in line of its queue; nil: in none. It is redacted.
+func (rd *Reader) Line(ctx context.Context, run *store.Run) (*outline.Line, error) {
+	if !run.NeedsPlace() {
+		return nil, nil // most runs
+	}
+	l, err := operate.On(rd.Engine).Line(ctx, run.ID)
+	if err != nil || l == nil {
+		return nil, err
+	}
+	l.Queue.Reason = rd.Redact.Text(l.Queue.Reason)
+	return (*outline.Line)(l), nil
+}
+
+// OutlineOf tells the story of a history that was read; line is what Line returned.
+func (rd *Reader) OutlineOf(hist *store.History, executors []store.Executor, line *outline.Line) (*outline.Outline, error) {
 	if executors == nil {
 		executors = []store.Executor{} // it is known that there are none
 	}
@@ -124,7 +147,7 @@ func (rd *Reader) OutlineOf(hist *store.History, executors []store.Executor) (*o
 	for i := range branches {
 		branches[i].Reason = rd.Redact.Text(branches[i].Reason)
 	}
-	return outline.Of(outline.Input{Run: run, Executing: rd.executing(&hist.Run), Branches: branches, Executors: executors, Now: view.Now(), Zone: view.Zone}, rd.Redact.Events(hist.Events))
+	return outline.Of(outline.Input{Run: run, Executing: rd.executing(&hist.Run), Branches: branches, Executors: executors, Line: line, Now: view.Now(), Zone: view.Zone}, rd.Redact.Events(hist.Events))
 }
 
 // executing is the key of the step of a run that this process executes.

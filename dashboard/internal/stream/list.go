@@ -24,6 +24,7 @@ type listHub struct {
 	rows   map[string]client.Run
 	counts client.Counts
 	asked  map[string]bool // ids of approvals that were announced
+	queues queuesSeen
 
 	gathered []frame
 	// first is what a new client must get before anything that is gathered from now on;
@@ -240,6 +241,9 @@ func (hub *listHub) look(ctx context.Context) error {
 	hub.rows = now
 	counts, err := h.read.Counts(ctx)
 	if err != nil {
+		return err
+	}
+	if err := hub.lookAtQueues(ctx); err != nil {
 		return err
 	}
 	changed := hub.first == nil || !maps.Equal(counts.Status, hub.counts.Status) || counts.Approvals != hub.counts.Approvals

@@ -31,7 +31,7 @@ func (wi *Wire) Run(r *store.Run) client.Run {
 		ID: r.ID, Workflow: r.Workflow, Version: r.Version, InitialVersion: r.InitialVersion,
 		Status: string(r.Status), Code: r.Code, Reason: wi.Redact.Text(r.Reason), Recoverable: r.Recoverable, Paused: r.Paused,
 		CancelAsked: r.CancelAsked, Owner: r.Owner, Branch: int(r.Branch), Generation: int(r.Generation), Resumes: int(r.Resumes),
-		Strikes: int(r.Strikes), Priority: int(r.Priority), Queue: r.Queue, Parent: r.Parent, ParentKey: r.ParentKey, ForkedFrom: r.ForkedFrom,
+		Strikes: int(r.Strikes), Priority: int(r.Priority), Queue: r.Queue, Partition: r.Partition, Parent: r.Parent, ParentKey: r.ParentKey, ForkedFrom: r.ForkedFrom,
 		CreatedAt: r.CreatedAt.Time(), StartedAt: r.StartedAt.Time(), UpdatedAt: r.UpdatedAt.Time(), EndedAt: r.EndedAt.Time(),
 		WakeAt: r.WakeAt.Time(), DeadlineAt: r.DeadlineAt.Time(), Attributes: wi.Redact.Map(r.Attributes),
 	}

@@ -50,6 +50,7 @@ const (
 	ActionFork    = "fork"
 	ActionJump    = "jump"
 	ActionEdit    = "edit"
+	ActionQueue   = "queue"
 )
 
 // MayPayload reports whether user data of a run is shown to the sender of r.

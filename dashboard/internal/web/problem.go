@@ -114,6 +114,7 @@ var meanings = []meaning{
 	{is(store.ErrStatus), http.StatusConflict, "status", "look at the run again"},
 	{is(durable.ErrNotFound), http.StatusNotFound, "not_found", ""},
 	{is(durable.ErrNotRegistered), http.StatusNotFound, "workflow_not_registered", "start a program that serves it"},
+	{is(errors.ErrUnsupported), http.StatusConflict, "unsupported", "the store of this program cannot do that"},
 	{is(durable.ErrInvalid), http.StatusBadRequest, "invalid", ""},
 	{is(durable.ErrClosed), http.StatusServiceUnavailable, "closing", "try again in a moment"},
 	{is(store.ErrClosed), http.StatusServiceUnavailable, "closing", "try again in a moment"},
