@@ -30,7 +30,7 @@ type route struct {
 
 // routes returns all routes.
 func (h *handler) routes() []route {
-	return append(h.apiRoutes(), h.pageRoutes()...)
+	return slices.Concat(h.apiRoutes(), h.queueRoutes(), h.pageRoutes())
 }
 
 // apiRoutes returns the routes of the JSON API and of the streams: our own first, then
@@ -56,8 +56,6 @@ func (h *handler) apiRoutes() []route {
 		get("/api/stuck", ActionList, "", h.api.Stuck),
 		get("/api/approvals", ActionList, "", h.api.Approvals),
 		get("/api/history", ActionList, "", h.api.History),
-		get("/api/queues", ActionList, "", h.api.Queues),
-		get("/api/queues/{queue}", ActionList, "", h.api.Queue),
 		get("/api/stream", ActionList, "", h.streams.List),
 
 		get("/api/runs", ActionList, "", h.api.Runs),
@@ -89,9 +87,6 @@ func (h *handler) apiRoutes() []route {
 		// The handler authorizes again what may be the id of a wait or of a run.
 		post("/api/approvals/{wait}", ActionAnswer, "wait", h.acts.Wait),
 
-		post("/api/queues/{queue}/pause", ActionQueue, "", h.acts.PauseQueue),
-		post("/api/queues/{queue}/resume", ActionQueue, "", h.acts.ResumeQueue),
-
 		resume("/api/workflows/{id}/resume", "id", h.acts.ResumeState),
 		post("/api/workflows/{id}/cancel", ActionCancel, "id", h.acts.Cancel),
 		post("/api/workflows/{id}/approve", ActionAnswer, "id", h.acts.Verdict(true)),
@@ -101,6 +96,21 @@ func (h *handler) apiRoutes() []route {
 		get("/runs/{id}", ActionRead, "id", h.getRunAlias),
 		resume("/workflows/{workflow}/resume/{run_id}", "run_id", h.acts.ResumeWaiting),
 		post("/checkpoints/{wait}", ActionAnswer, "wait", h.acts.Wait),
+	}
+}
+
+// queueRoutes returns the routes of queues, in the API and as pages.
+func (h *handler) queueRoutes() []route {
+	return []route{
+		{method: "GET", pattern: "/api/queues", action: ActionList, serve: h.api.Queues},
+		{method: "GET", pattern: "/api/queues/{queue}", action: ActionList, serve: h.api.Queue},
+		{method: "POST", pattern: "/api/queues/{queue}/pause", action: ActionQueue, serve: h.acts.PauseQueue},
+		{method: "POST", pattern: "/api/queues/{queue}/resume", action: ActionQueue, serve: h.acts.ResumeQueue},
+
+		{method: "GET", pattern: "/queues", action: ActionList, page: true, serve: h.lists.Queues},
+		{method: "GET", pattern: "/queues/{queue}", action: ActionList, page: true, serve: h.lists.Queue},
+		{method: "POST", pattern: "/queues/{queue}/do/pause", action: ActionQueue, page: true, serve: h.lists.DoQueue(h.acts.PauseQueue, "pausequeue")},
+		{method: "POST", pattern: "/queues/{queue}/do/resume", action: ActionQueue, page: true, serve: h.lists.DoQueue(h.acts.ResumeQueue, "resumequeue")},
 	}
 }
 
@@ -118,10 +128,6 @@ func (h *handler) pageRoutes() []route {
 		page("POST", "/bulk/resume", ActionResume, "", h.lists.BulkDo("resume")),
 		page("POST", "/bulk/retry", ActionResume, "", h.lists.BulkDo("retry")),
 		page("POST", "/bulk/cancel", ActionCancel, "", h.lists.BulkDo("cancel")),
-		page("GET", "/queues", ActionList, "", h.lists.Queues),
-		page("GET", "/queues/{queue}", ActionList, "", h.lists.Queue),
-		page("POST", "/queues/{queue}/do/pause", ActionQueue, "", h.lists.DoQueue(h.acts.PauseQueue, "pausequeue")),
-		page("POST", "/queues/{queue}/do/resume", ActionQueue, "", h.lists.DoQueue(h.acts.ResumeQueue, "resumequeue")),
 		page("GET", "/go", ActionList, "", h.shell.GoTo),
 		// The page of a run is at /runs/{id}, an address of the API, too.
 		page("GET", "/runs/{id}/rows", ActionRead, "id", h.runPage.Rows),

@@ -19,7 +19,7 @@ import (
 // bulkView is the dry run of an act on all runs that match, or its outcome.
 type bulkView struct {
 	client.Bulk
-	Name    string // resume, retry, cancel
+	Name string // resume, retry, cancel
 	bulkWords
 	Query   string
 	Back    string // the list

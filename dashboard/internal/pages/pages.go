@@ -76,7 +76,7 @@ type layout struct {
 	Approvals  int
 	Stuck      int
 	Archive    bool
-	Queues     bool // there are some
+	Queues     bool   // there are some
 	Stream     string // address of the stream that says when to look again; empty: none
 	Ended      bool   // nothing will happen to what the page shows
 	Zone       string

@@ -23,15 +23,15 @@ type queuesView struct {
 // queueView is a queue as the pages show it.
 type queueView struct {
 	client.Queue
-	URL, Form, API   string // of its page, of its forms, and of the routes for them
-	Runs, Dead       string // lists of its runs, and of those that failed; empty: no filter can say its name
-	Retry            string // the dry run that retries those; empty: none has failed, or it is not allowed
-	Age, RateIs      string
-	Full             bool
-	MayAct           bool
-	NextIs           string // when the rate lets the next run begin; empty: now
-	ShowPartitions   bool
-	MorePartitions   bool
+	URL, Form, API string // of its page, of its forms, and of the routes for them
+	Runs, Dead     string // lists of its runs, and of those that failed; empty: no filter can say its name
+	Retry          string // the dry run that retries those; empty: none has failed, or it is not allowed
+	Age, RateIs    string
+	Full           bool
+	MayAct         bool
+	NextIs         string // when the rate lets the next run begin; empty: now
+	ShowPartitions bool
+	MorePartitions bool
 }
 
 func (li *Lists) queueView(r *http.Request, q *operate.Queue) queueView {
@@ -60,7 +60,9 @@ func (li *Lists) queueView(r *http.Request, q *operate.Queue) queueView {
 }
 
 // queueURL is the address of the page of a queue.
-func (sh *Shell) queueURL(name string) string { return sh.Site.Prefix + "/queues/" + client.EscapeID(name) }
+func (sh *Shell) queueURL(name string) string {
+	return sh.Site.Prefix + "/queues/" + client.EscapeID(name)
+}
 
 // Queues lists the queues.
 func (li *Lists) Queues(w http.ResponseWriter, r *http.Request) error {

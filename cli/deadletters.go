@@ -1,0 +1,175 @@
+package cli
+
+import (
+	"cmp"
+	"fmt"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/holdfast-dev/holdfast/cli/internal/show"
+	"github.com/holdfast-dev/holdfast/cli/internal/target"
+	"github.com/holdfast-dev/holdfast/internal/outline"
+	"github.com/holdfast-dev/holdfast/store"
+)
+
+func deadCommand(a *app) *cobra.Command {
+	q := target.Query{Statuses: []store.Status{store.Failed}, Oldest: true}
+	cmd := a.command(spec{
+		use: "dead QUEUE", short: "List the failed runs of a queue, oldest first", min: 1, max: 1, values: queueNames,
+		example: `  durable queues dead emails
+  durable queues retry emails order-42`,
+		do: func(c *invocation, args []string) error {
+			t, _, err := oneQueue(c, args[0])
+			if err != nil {
+				return err
+			}
+			if q.Limit < 0 {
+				return show.Usage("--limit must not be negative")
+			}
+			q.Queues = args[:1]
+			list, total, err := t.Runs(c.ctx, q)
+			if err != nil {
+				return err
+			}
+			rows := show.Table{Head: []string{"ID", "WORKFLOW", "PARTITION", "STARTED", "ERROR"}, Wide: 4}
+			for i := range list {
+				one := &list[i]
+				if c.flags.json {
+					if err := c.out.JSON(&one.Session); err != nil {
+						return err
+					}
+					continue
+				}
+				rows.Rows = append(rows.Rows, []string{one.ID, one.Workflow, one.Partition, c.out.At(one.Started), outline.OneLine(cmp.Or(one.Reason, one.Code), 200)})
+			}
+			switch {
+			case c.flags.json:
+				return nil
+			case len(list) == 0:
+				c.say("No run of %s has failed.", show.Escape(args[0]))
+				return nil
+			}
+			c.out.Table(rows)
+			if int64(len(list)) < total {
+				c.say("%d of %d shown; more with --limit", len(list), total)
+			}
+			c.hint("Retry one: %s, all: %s", c.self("queues", "retry", args[0], list[0].ID), c.self("queues", "retry", args[0], "--all"))
+			return nil
+		},
+	})
+	cmd.Flags().IntVar(&q.Limit, "limit", 100, "how many at most; 0: all")
+	return cmd
+}
+
+// retried is what retry prints with --json, one a line.
+type retried struct {
+	ID      string `json:"id"`
+	Queue   string `json:"queue"`
+	Done    bool   `json:"done"` // with dry_run: it would be
+	Refused string `json:"refused,omitempty"`
+	DryRun  bool   `json:"dry_run,omitempty"`
+}
+
+func retryCommand(a *app) *cobra.Command {
+	var all, dryRun bool
+	cmd := a.command(spec{
+		use: "retry QUEUE [ID]", short: "Let failed runs of a queue get in line again", min: 1, max: 2, values: queueNames,
+		long: `retry lets one failed run of a queue get in line again, or with --all every one, the
+oldest first. A run goes on from the failure that ended it, with the attempts of that
+step again; steps that are done are not repeated. One in which nothing was recorded
+begins again from its input.`,
+		example: `  durable queues retry emails order-42
+  durable queues retry emails --all --dry-run
+  durable queues retry emails --all`,
+		do: func(c *invocation, args []string) error {
+			if all == (len(args) == 2) {
+				return show.Usage("name one run, or say --all")
+			}
+			t, _, err := oneQueue(c, args[0])
+			if err != nil {
+				return err
+			}
+			if all {
+				return retryAll(c, t, args[0], dryRun)
+			}
+			return retryOne(c, t, args[0], args[1], dryRun)
+		},
+	})
+	fl := cmd.Flags()
+	fl.BoolVar(&all, "all", false, "every failed run of the queue")
+	fl.BoolVar(&dryRun, "dry-run", false, "say what would be done, and change nothing")
+	return cmd
+}
+
+func retryOne(c *invocation, t target.Target, queue, id string, dry bool) error {
+	s, err := t.Run(c.ctx, id)
+	if err != nil {
+		return err
+	}
+	if s.Queue != queue {
+		at := "on no queue"
+		if s.Queue != "" {
+			at = "on the queue " + s.Queue
+		}
+		return show.Refused("other_queue", "Show it: "+c.self("sessions", "show", id), "%s is not on the queue %s: it is %s", id, queue, at)
+	}
+	plan, err := t.Retry(c.ctx, id, dry)
+	if err != nil {
+		return err
+	}
+	return c.print(retried{ID: id, Queue: queue, Done: true, DryRun: dry}, func() {
+		if dry {
+			at, _ := t.Standing(c.ctx, id)
+			c.showPlan(c.out, s, at, &plan, false)
+			c.out.Printf("Dry run: nothing changed, nothing ran.\n")
+			return
+		}
+		c.out.Printf("Workflow %s is in line of %s again\n", show.Escape(id), show.Escape(queue))
+	})
+}
+
+func retryAll(c *invocation, t target.Target, queue string, dry bool) error {
+	done, refused := 0, 0
+	var failed error
+	err := t.RetryAll(c.ctx, queue, dry, func(id string, no error) {
+		one := retried{ID: id, Queue: queue, Done: no == nil, DryRun: dry}
+		if no != nil {
+			refused++
+			one.Refused = no.Error()
+		} else {
+			done++
+		}
+		switch {
+		case c.flags.json:
+			if err := c.out.JSON(one); err != nil && failed == nil {
+				failed = err
+			}
+		case no != nil:
+			c.say("Left %s: %s", show.Escape(id), show.Escape(strings.TrimPrefix(no.Error(), "durable: ")))
+		case dry:
+			c.out.Printf("%s\n", show.Escape(id))
+		}
+	})
+	if err == nil {
+		err = failed
+	}
+	if err != nil {
+		return err
+	}
+	if !c.flags.json {
+		rest := ""
+		if refused > 0 {
+			rest = fmt.Sprintf(", %d refused", refused)
+		}
+		if dry {
+			c.out.Printf("Dry run: nothing changed. %s would get in line of %s again%s.\n", show.Plural(done, "run"), show.Escape(queue), rest)
+		} else {
+			c.out.Printf("%s in line of %s again%s.\n", show.Plural(done, "run"), show.Escape(queue), rest)
+		}
+	}
+	if refused > 0 {
+		return show.Quiet(ExitRefused)
+	}
+	return nil
+}
