@@ -48,6 +48,9 @@ type Data struct {
 	// Copy returns a new place where a Backuper is to make a copy, and how to open a
 	// handle on that copy.
 	Copy func() (to string, open func() (store.Store, error))
+	// Requests reaches the table of requests as a program that speaks SQL does, for
+	// Requests.
+	Requests *RequestTable
 }
 
 // Tx is a user's transaction.
@@ -71,6 +74,7 @@ const (
 	Schedules   Capability = "Schedules"
 	Transactor  Capability = "Transactor"
 	Queues      Capability = "Queues"
+	Requests    Capability = "Requests"
 
 	// SingleProcess is a limit rather than a capability, so Capabilities does not list
 	// it: the data can be open in one process at a time, through one handle. Cases that
@@ -90,11 +94,12 @@ var costs = map[Capability]string{
 	Maintainer:  "statistics and space have to be looked after by other means",
 	Queues:      "no limit of a queue holds over processes, and no rate",
 	Schedules:   "durable.Options.Schedules is refused: runs have to be started at their times by other means",
+	Requests:    "programs in other languages cannot start, signal and cancel by SQL",
 }
 
 // Capabilities returns all capabilities.
 func Capabilities() []Capability {
-	return []Capability{Notifier, Meter, Presence, Clocked, TxCommitter, Backuper, Maintainer, Schedules, Transactor, Queues}
+	return []Capability{Notifier, Meter, Presence, Clocked, TxCommitter, Backuper, Maintainer, Schedules, Transactor, Queues, Requests}
 }
 
 func (h Harness) has(c Capability) bool { return slices.Contains(h.Has, c) }
@@ -106,7 +111,7 @@ func found(s store.Store) map[Capability]bool {
 		Notifier: c.Notifier != nil, Meter: c.Meter != nil, Presence: c.Presence != nil,
 		Clocked: c.Clocked != nil, TxCommitter: c.TxCommitter != nil,
 		Backuper: c.Backuper != nil, Maintainer: c.Maintainer != nil, SingleProcess: c.SingleProcess != nil,
-		Schedules: c.Schedules != nil, Transactor: c.Transactor != nil, Queues: c.Queues != nil,
+		Schedules: c.Schedules != nil, Transactor: c.Transactor != nil, Queues: c.Queues != nil, Requests: c.Requests != nil,
 	}
 }
 
@@ -120,8 +125,10 @@ const (
 	hookCopy    hook = "Data.Copy"
 	hookPlace   hook = "Data.Place"
 	hookAdvance hook = "Data.Advance"
+
+	hookRequests hook = "Data.Requests"
 )
 
 func (d Data) hooks() map[hook]bool {
-	return map[hook]bool{hookCorrupt: d.Corrupt != nil, hookFuture: d.Future != nil, hookBegin: d.Begin != nil, hookCopy: d.Copy != nil, hookPlace: d.Place != "", hookAdvance: d.Advance != nil}
+	return map[hook]bool{hookCorrupt: d.Corrupt != nil, hookFuture: d.Future != nil, hookBegin: d.Begin != nil, hookCopy: d.Copy != nil, hookPlace: d.Place != "", hookAdvance: d.Advance != nil, hookRequests: d.Requests != nil}
 }

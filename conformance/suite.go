@@ -56,6 +56,7 @@ func sections() []section {
 		{"J", "retention", retentionCases},
 		{"G", "schedule", scheduleCases},
 		{"G", "transact", transactCases},
+		{"G", "request", requestCases},
 		{"K", "store", storeCases},
 		{"K", "process", processCases},
 		{"K", "capability", capabilityCases},

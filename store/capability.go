@@ -17,8 +17,14 @@ type Notifier interface {
 	Notify(ctx context.Context, fn func(Notice)) error
 }
 
-// Notice says which runs to look at; with no RunIDs, all of them.
-type Notice struct{ RunIDs []string }
+// Notice says which runs to look at; with no RunIDs, all of them, unless it is only
+// about requests.
+type Notice struct {
+	RunIDs []string
+	// Requests: a program may have inserted requests (see Requests). A notice that
+	// says to look at all runs says so of requests, too.
+	Requests bool
+}
 
 // Meter is a store that counts its operations.
 type Meter interface {
@@ -83,6 +89,7 @@ type Capabilities struct {
 	Backuper      Backuper
 	Maintainer    Maintainer
 	Schedules     Schedules
+	Requests      Requests
 }
 
 // CapabilitiesOf probes s.
@@ -103,5 +110,6 @@ func CapabilitiesOf(s Store) Capabilities {
 	c.Backuper, _ = s.(Backuper)
 	c.Maintainer, _ = s.(Maintainer)
 	c.Schedules, _ = s.(Schedules)
+	c.Requests, _ = s.(Requests)
 	return c
 }

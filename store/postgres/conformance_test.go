@@ -49,8 +49,9 @@ func harnessOf(t *testing.T, driver string, o postgres.Options, has ...conforman
 				return nil
 			}
 			return conformance.Data{
-				Open:  func() (store.Store, error) { return openWith(driver, dsn, o) },
-				Place: driver + " " + o.Schema + " " + dsn,
+				Requests: requestTable(db),
+				Open:     func() (store.Store, error) { return openWith(driver, dsn, o) },
+				Place:    driver + " " + o.Schema + " " + dsn,
 				Corrupt: func(run string, seq int64) error {
 					return one(`UPDATE durable_events SET payload = 'damaged' FROM durable_runs r WHERE r.id = $1 AND run_no = r.no AND seq = $2`, run, seq)
 				},

@@ -272,17 +272,21 @@ func (s *Store) Executors(ctx context.Context) ([]store.Executor, error) {
 // again runs f, which must be safe to repeat, until it succeeds or fails with an
 // error that repeating does not cure.
 func (s *Store) again(ctx context.Context, f func(*wire) error) error {
+	return s.retry(ctx, f, func(err error) bool {
+		fault := faultOf(err)
+		return fault == faultOther || fault == faultData
+	})
+}
+
+// retry is again, with what is final said by the caller.
+func (s *Store) retry(ctx context.Context, f func(*wire) error, final func(error) bool) error {
 	start := time.Now()
 	for try := 0; ; try++ {
 		err := s.write(ctx, f)
 		if err == nil {
 			return nil
 		}
-		switch faultOf(err) {
-		case faultOther, faultData:
-			return err
-		}
-		if time.Since(start) > patience {
+		if final(err) || time.Since(start) > patience {
 			return err
 		}
 		if e := pause(ctx, s.closing, jitter(try)); e != nil {

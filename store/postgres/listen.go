@@ -87,7 +87,11 @@ func (l *listener) serve(conn *pq.ListenerConn, heard <-chan *pq.Notification, r
 	go func() { // ends when conn is closed, by either side
 		defer close(lost)
 		for n := range heard {
-			if n != nil {
+			switch {
+			case n == nil:
+			case n.Channel == requestsChannel:
+				l.store.notices.hearRequests(n.Extra)
+			default:
 				l.store.notices.hear(n.Extra)
 			}
 		}
@@ -97,8 +101,10 @@ func (l *listener) serve(conn *pq.ListenerConn, heard <-chan *pq.Notification, r
 		_ = conn.Close() // it may be closed already
 		<-lost
 	}()
-	if err := ask(conn, "LISTEN "+pq.QuoteIdentifier(l.store.notices.channel())); err != nil {
-		return
+	for _, channel := range []string{l.store.notices.channel(), requestsChannel} {
+		if err := ask(conn, "LISTEN "+pq.QuoteIdentifier(channel)); err != nil {
+			return
+		}
 	}
 	if err := l.connected(conn); err != nil {
 		return

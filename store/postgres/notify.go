@@ -53,9 +53,12 @@ type notices struct {
 
 // heap collects run ids.
 type heap struct {
-	ids []string
-	all bool
+	ids      []string
+	all      bool
+	requests bool // there may be requests
 }
+
+func (h *heap) empty() bool { return len(h.ids) == 0 && !h.all && !h.requests }
 
 func (h *heap) add(ids []string) {
 	h.ids = append(h.ids, ids...)
@@ -64,13 +67,23 @@ func (h *heap) add(ids []string) {
 	}
 }
 
-func (h *heap) take() (ids []string, all bool) {
-	if !h.all {
-		ids = h.ids
+func (h *heap) take() heap {
+	taken := *h
+	if taken.all {
+		taken.ids = nil
 	}
-	all = h.all
 	*h = heap{}
-	return ids, all
+	return taken
+}
+
+// notices calls fn with what h holds.
+func (h *heap) notices(fn func(store.Notice)) {
+	if h.all || len(h.ids) > 0 {
+		fn(store.Notice{RunIDs: h.ids})
+	}
+	if h.requests && !h.all {
+		fn(store.Notice{Requests: true})
+	}
 }
 
 // hearer is one Notify call.
@@ -145,14 +158,14 @@ func (n *notices) send() {
 
 func (n *notices) flush(ctx context.Context) {
 	n.mu.Lock()
-	ids, all := n.out.take()
+	out := n.out.take()
 	n.mu.Unlock()
-	if len(ids) == 0 && !all {
+	if out.empty() {
 		return
 	}
 	ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
 	defer cancel()
-	for _, payload := range payloads(n.handle, ids) {
+	for _, payload := range payloads(n.handle, out.ids) {
 		n.store.count("notify")
 		// If sending fails, the others find the change at their next beat. It does
 		// no harm if database/sql sends the notice twice.
@@ -227,13 +240,28 @@ func (n *notices) hear(payload string) {
 // pass delivers what was heard, either at once or together with what arrives until
 // it is due.
 func (n *notices) pass(ids []string) {
+	n.passHeap(func(in *heap) { in.add(ids) })
+}
+
+// requestsChannel is where the trigger of the requests table says in which schema a
+// request was inserted.
+const requestsChannel = "durable_requests"
+
+// hearRequests processes a message of that trigger.
+func (n *notices) hearRequests(schema string) {
+	if schema == n.store.schema {
+		n.passHeap(func(in *heap) { in.requests = true })
+	}
+}
+
+func (n *notices) passHeap(add func(in *heap)) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	if n.closed {
 		return
 	}
-	waiting := n.in.all || len(n.in.ids) > 0
-	n.in.add(ids)
+	waiting := !n.in.empty()
+	add(&n.in)
 	if waiting {
 		return // together with what is already waiting
 	}
@@ -263,11 +291,15 @@ func (n *notices) passOn() {
 }
 
 func (n *notices) passLocked() {
-	switch ids, all := n.in.take(); {
-	case all:
-		n.deliverLocked(nil)
-	case len(ids) > 0:
-		n.deliverLocked(ids)
+	in := n.in.take()
+	if in.all || len(in.ids) > 0 {
+		n.deliverLocked(in.ids)
+	}
+	if in.requests {
+		for h := range n.hearers {
+			h.requests = true
+			nudge.Send(h.wake)
+		}
 	}
 }
 
@@ -323,10 +355,8 @@ func (s *Store) Notify(ctx context.Context, fn func(store.Notice)) error {
 		case <-h.wake:
 		}
 		n.mu.Lock()
-		ids, all := h.take()
+		news := h.take()
 		n.mu.Unlock()
-		if all || len(ids) > 0 {
-			fn(store.Notice{RunIDs: ids})
-		}
+		news.notices(fn)
 	}
 }

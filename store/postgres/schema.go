@@ -25,7 +25,7 @@ var migrationFiles embed.FS
 
 // Names of tables and of the view, but not of indexes, which have the same prefix
 // and are always in their table's schema.
-var tableNames = regexp.MustCompile(`\bdurable_(?:runs|events|branches|inbox|attributes|holds|executors|queues|begun|schedules|schema|history)\b`)
+var tableNames = regexp.MustCompile(`\bdurable_(?:runs|events|branches|inbox|attributes|holds|executors|queues|begun|requests|schedules|tell_requests|schema|history)\b`)
 
 // What qualified matches: the argument of to_regclass, which is a name inside a
 // string; an index to drop, which has no table beside it that determines its
@@ -100,7 +100,7 @@ func (s *Store) locate(ctx context.Context, o Options) error {
 	if err := checkSessions(ctx, s.db, o.Pooled); err != nil {
 		return err
 	}
-	rename := qualified(s.schema)
+	rename := forServer(s.genuine, qualified(s.schema))
 	var err error
 	if s.sql, err = sqlstore.ReadStatements(statementFiles, "sql", rename); err != nil {
 		return err
@@ -134,6 +134,18 @@ func (s *Store) locate(ctx context.Context, o Options) error {
 		s.migrations.Backup = s.copyBeforeMigration
 	}
 	return nil
+}
+
+// onlyPostgreSQL matches the parts of a migration that other servers that speak its
+// protocol refuse.
+var onlyPostgreSQL = regexp.MustCompile(`(?s)-- begin: PostgreSQL\n.*?-- end: PostgreSQL\n`)
+
+// forServer returns a rename that also leaves out what the server does not take.
+func forServer(genuine bool, rename func(string) string) func(string) string {
+	if genuine {
+		return rename
+	}
+	return func(sql string) string { return rename(onlyPostgreSQL.ReplaceAllString(sql, "")) }
 }
 
 var writing = regexp.MustCompile(`\b(?:INSERT INTO|UPDATE|DELETE FROM|pg_notify)\b`)

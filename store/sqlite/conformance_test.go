@@ -47,9 +47,10 @@ func harness(o sqlite.Options) conformance.Harness {
 				return nil
 			}
 			return conformance.Data{
-				Open:    func() (store.Store, error) { return sqlite.OpenOptions(path, o) },
-				Place:   path,
-				Advance: func(d time.Duration) { skew.Add(int64(d)) },
+				Requests: requestTable(path, prefix),
+				Open:     func() (store.Store, error) { return sqlite.OpenOptions(path, o) },
+				Place:    path,
+				Advance:  func(d time.Duration) { skew.Add(int64(d)) },
 				Corrupt: func(run string, seq int64) error {
 					return shell(`UPDATE `+prefix+`events SET payload = CAST('damaged' AS BLOB)
 						WHERE place = (SELECT no << 28 | ? FROM `+prefix+`runs WHERE id = ?)`, seq, run)

@@ -160,6 +160,7 @@ func (s *Store) Notify(ctx context.Context, fn func(store.Notice)) error {
 
 func (s *Store) listen(ctx context.Context, n *listener, w *watch, fn func(store.Notice)) error {
 	pause := watchFirst
+	var requests requestWatch
 	timer := time.NewTimer(pause)
 	defer timer.Stop()
 	if w == nil {
@@ -177,6 +178,11 @@ func (s *Store) listen(ctx context.Context, n *listener, w *watch, fn func(store
 				fn(store.Notice{})
 			} else {
 				pause = min(2*pause, s.opts.Watch)
+			}
+			if requests.changed(s) {
+				if waiting, err := s.requestsWait(ctx, 0); err == nil && waiting {
+					fn(store.Notice{Requests: true})
+				}
 			}
 			timer.Reset(pause)
 		case <-n.wake:

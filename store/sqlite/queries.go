@@ -38,6 +38,8 @@ type queries struct {
 
 	schedule, scheduleInsert, scheduleUpdate, scheduleDelete, schedules, schedulesNamed, schedulesDue *query
 
+	requestsWaiting, requestsTake, requestsRead, requestsBefore, requestsAnswer, requestsDrop *query
+
 	begin, commit, rollback, savepoint, release, rollbackTo *query
 
 	migrations sqlstore.Migrator
@@ -60,6 +62,8 @@ func (q *queries) names() map[string]**query {
 		"executor_delete": &q.executorDelete, "owned_lanes": &q.ownedLanes, "mail_of": &q.mailOfOwn,
 		"schedule": &q.schedule, "schedule_insert": &q.scheduleInsert, "schedule_update": &q.scheduleUpdate, "schedule_delete": &q.scheduleDelete,
 		"schedules": &q.schedules, "schedules_named": &q.schedulesNamed, "schedules_due": &q.schedulesDue,
+		"requests_waiting": &q.requestsWaiting, "requests_take": &q.requestsTake, "requests_read": &q.requestsRead, "requests_before": &q.requestsBefore,
+		"requests_answer": &q.requestsAnswer, "requests_drop": &q.requestsDrop,
 	}
 }
 

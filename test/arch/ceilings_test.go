@@ -22,10 +22,10 @@ var (
 		"internal/payload": {12, 2500, 10, 530, 56},
 		"dashboard":        {9, 1050, 3, 215, 66},
 		"cli":              {34, 6000, 28, 380, 69},
-		"store":            {21, 2750, 3, 353, 55},
+		"store":            {22, 2920, 3, 353, 55},
 		"store/memory":     {14, 1500, 5, 190, 42},
-		"store/sqlite":     {31, 4900, 13, 408, 45},
-		"store/postgres":   {38, 7300, 27, 494, 55},
+		"store/sqlite":     {32, 5200, 14, 408, 45},
+		"store/postgres":   {39, 7650, 27, 494, 55},
 
 		"cli/internal/show":   {12, 1000, 0, 190, 66},
 		"cli/internal/target": {10, 2500, 7, 540, 54},
@@ -46,8 +46,8 @@ var (
 		"internal/history.Past":  {36, 40, 6},
 		"internal/history.Audit": {28, 49, 5},
 		"cli.invocation":         {9, 56, 7},
-		"store/sqlite.Store":     {23, 71, 21},
-		"store/postgres.Store":   {27, 95, 20},
+		"store/sqlite.Store":     {23, 76, 22},
+		"store/postgres.Store":   {27, 105, 21},
 	}
 )
 
