@@ -12,6 +12,7 @@ type benchCase struct {
 var cases = []benchCase{
 	{"SEQ", (*target).isDatabase, seq},
 	{"FAN", (*target).isDatabase, fan},
+	{"TX", (*target).isDatabase, transact},
 	{"PAR", (*target).isDatabase, par},
 	{"MAP", (*target).isDatabase, mapping},
 	{"START", (*target).isDatabase, start},

@@ -40,6 +40,7 @@ var tiny = size{
 var waiting = map[string][]string{
 	"PAR":    {"PAR", "PAR branch"},
 	"MAP":    {"MAP"},
+	"TX":     {"TX"},
 	"STATE":  {"SAVE", "RESUME state", "RESUME steps"},
 	"CARE":   {"VERIFY", "RETENTION"},
 	"SLEEP":  {"SLEEP start", "SLEEP memory", "SLEEP heap", "SLEEP idle", "SLEEP wake-up"},
@@ -75,7 +76,7 @@ func testWaiting(t *testing.T, name, mode string) {
 				require.Contains(t, got, name)
 				require.Positive(t, got[name].Rounds, name)
 				switch {
-				case name == "PAR" || name == "MAP":
+				case name == "PAR" || name == "MAP" || name == "TX":
 					require.Positive(t, *got[name].Floor, name)
 					require.InDelta(t, got[name].Median / *got[name].Floor, *got[name].Ratio, *got[name].Ratio, name)
 				case strings.HasPrefix(name, "SIGNAL"), name == "SLEEP start", name == "VERIFY", name == "RETENTION":

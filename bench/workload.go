@@ -64,6 +64,8 @@ type stepper struct {
 	body   func() // of each step
 	// relaxed: the last step of a block records all of them.
 	relaxed bool
+	// steps, if set, makes the steps of a block in place of stepsOf.
+	steps func(ctx context.Context, n int) (int, error)
 }
 
 func newStepper() *stepper {
@@ -78,7 +80,11 @@ func (s *stepper) work(ctx context.Context, _ int) (int, error) {
 		if s.relaxed {
 			relaxed = n - 1
 		}
-		v, err := stepsOf(ctx, n, s.body, relaxed)
+		make := s.steps
+		if make == nil {
+			make = func(ctx context.Context, n int) (int, error) { return stepsOf(ctx, n, s.body, relaxed) }
+		}
+		v, err := make(ctx, n)
 		if err != nil {
 			return 0, err
 		}

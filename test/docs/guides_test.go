@@ -15,6 +15,7 @@ func TestGuidesShowTheExamples(t *testing.T) {
 	}{
 		"docs/guides/state.md":         {"durable/example_state_test.go", 3},
 		"docs/guides/testing.md":       {"durable/durabletest/example_test.go", 2},
+		"docs/guides/transactions.md":  {"durable/example_transact_test.go", 2},
 		"docs/guides/changing-code.md": {"durable/example_guide_test.go", 2},
 	} {
 		blocks := goBlock.FindAllStringSubmatch(read(t, page), -1)
