@@ -30,14 +30,17 @@ func (s *Store) Claim(ctx context.Context, c store.Claim) ([]store.Run, error) {
 		if c.Max <= 0 {
 			return nil
 		}
-		claim := claiming{tx: t, c: c, live: live, room: make(map[string]int64)}
+		claim := claiming{tx: t, c: c, live: live, queues: make(map[string]*admission)}
 		if len(c.IDs) > 0 {
 			err = claim.named()
 		} else {
 			err = claim.due()
 		}
 		taken = claim.taken
-		return err
+		if err != nil {
+			return err
+		}
+		return claim.settle()
 	})
 	if err != nil {
 		return nil, err
@@ -48,18 +51,29 @@ func (s *Store) Claim(ctx context.Context, c store.Claim) ([]store.Run, error) {
 // claiming is one Claim in its transaction.
 type claiming struct {
 	*tx
-	c     store.Claim
-	live  map[string]bool
-	room  map[string]int64 // how many runs a limited queue may still start
-	taken []store.Run
+	c      store.Claim
+	live   map[string]bool
+	queues map[string]*admission // those that this claim has looked at
+	taken  []store.Run
 }
 
-func (cl *claiming) full() bool { return len(cl.taken) >= cl.c.Max }
+// left is how many runs the claim may still take.
+func (cl *claiming) left() int { return cl.c.Max - len(cl.taken) }
+
+// settle stores what the claim has changed of queues.
+func (cl *claiming) settle() error {
+	for _, a := range cl.queues {
+		if err := a.settle(); err != nil {
+			return err
+		}
+	}
+	return nil
+}
 
 // named takes the requested runs, in the order given.
 func (cl *claiming) named() error {
 	for _, id := range cl.c.IDs {
-		if cl.full() {
+		if cl.left() <= 0 {
 			return nil
 		}
 		row, ok, err := cl.row(cl.s.q.runByID, id)
@@ -69,108 +83,170 @@ func (cl *claiming) named() error {
 		if !ok {
 			continue
 		}
-		if err := cl.claim(row); err != nil {
+		if err := cl.one(row); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// candidate is a run at the head of a lane.
-type candidate struct {
-	no    int64
-	since int64
-	lane  *lane
-}
-
-// due takes what is ready: priority by priority, and within one priority in
-// order of waiting time across all lanes.
-func (cl *claiming) due() error {
-	lanes, err := cl.lanes(cl.c.Serves, cl.live)
+// one takes a requested run, if it is free and its queue lets it in.
+func (cl *claiming) one(row sqlstore.RunRow) error {
+	r := row.Run()
+	if !r.NeedsPlace() || !cl.c.MayTake(&r, cl.now, cl.live[r.Owner]) {
+		_, err := cl.claim(row)
+		return err
+	}
+	a, err := cl.admission(r.Queue)
 	if err != nil {
 		return err
 	}
+	if err := a.count(r.Partition); err != nil {
+		return err
+	}
+	begins := r.Status == store.Pending
+	if !a.gate.Fits(r.Partition, begins) {
+		return nil
+	}
+	taken, err := cl.claim(row)
+	if taken {
+		a.admit(r.Partition, begins)
+	}
+	return err
+}
+
+// due takes what is ready, and what is in line as far as the queues let it in: each time the run
+// with the lowest rank among those that are next.
+func (cl *claiming) due() error {
+	free, err := cl.free()
+	if err != nil {
+		return err
+	}
+	lines, err := cl.queued()
+	if err != nil {
+		return err
+	}
+	for cl.left() > 0 {
+		best, err := free.peek()
+		if err != nil {
+			return err
+		}
+		var from *line
+		for _, l := range lines {
+			s, err := l.peek()
+			if err != nil {
+				return err
+			}
+			if s != nil && (best == nil || s.before(*best)) {
+				best, from = &s.candidate, l
+			}
+		}
+		if best == nil {
+			return held(lines)
+		}
+		row, ok, err := cl.row(cl.s.q.runByNumber, best.no)
+		if err != nil {
+			return err
+		}
+		taken := false
+		if ok {
+			if taken, err = cl.claim(row); err != nil {
+				return err
+			}
+		}
+		if from == nil {
+			free.heads = free.heads[1:]
+		} else if err := from.enter(taken); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func held(lines []*line) error {
+	for _, l := range lines {
+		if err := l.held(); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// queued returns the lines of the queues that the claim takes runs from.
+func (cl *claiming) queued() (lines []*line, err error) {
+	aisles := make(map[string][]aisle)
+	var names []string
+	err = cl.lines(cl.c.Serves, cl.live, func(a aisle) error {
+		if _, takes := cl.c.Room(a.queue); takes {
+			if aisles[a.queue] == nil {
+				names = append(names, a.queue)
+			}
+			aisles[a.queue] = append(aisles[a.queue], a)
+		}
+		return nil
+	})
+	for _, name := range names {
+		l, err := cl.line(aisles[name])
+		if err != nil {
+			return nil, err
+		}
+		lines = append(lines, l)
+	}
+	return lines, err
+}
+
+// free is the runs that are ready and need no place in a queue: priority by priority, and within
+// one in order of waiting time across all lanes.
+type free struct {
+	cl    *claiming
+	lanes []lane // of the priorities that were not read yet
+	heads []candidate
+}
+
+func (cl *claiming) free() (*free, error) {
+	lanes, err := cl.lanes(cl.c.Serves, cl.live)
 	lanes = slices.DeleteFunc(lanes, func(l lane) bool {
 		_, takes := cl.c.Room(l.queue)
 		return !takes
 	})
-	if err := cl.limits(lanes); err != nil {
-		return err
-	}
-	for len(lanes) > 0 && !cl.full() {
-		n := slices.IndexFunc(lanes, func(l lane) bool { return l.priority != lanes[0].priority })
+	return &free{cl: cl, lanes: lanes}, err
+}
+
+// peek returns the run that comes first, nil if there is none.
+func (f *free) peek() (*candidate, error) {
+	for len(f.heads) == 0 {
+		if len(f.lanes) == 0 {
+			return nil, nil
+		}
+		n := slices.IndexFunc(f.lanes, func(l lane) bool { return l.priority != f.lanes[0].priority })
 		if n < 0 {
-			n = len(lanes)
+			n = len(f.lanes)
 		}
-		if err := cl.level(lanes[:n]); err != nil {
-			return err
+		if err := f.level(f.lanes[:n]); err != nil {
+			return nil, err
 		}
-		lanes = lanes[n:]
+		f.lanes = f.lanes[n:]
 	}
-	return nil
+	return &f.heads[0], nil
 }
 
-// limits finds out how much room the limited queues have.
-func (cl *claiming) limits(lanes []lane) error {
-	for _, q := range cl.c.Queues {
-		if q.Max <= 0 || !slices.ContainsFunc(lanes, func(l lane) bool { return l.queue == q.Queue }) {
-			continue
-		}
-		err := cl.query(cl.s.q.queueExecuting, func(c *cells) error {
-			cl.room[q.Queue] = int64(q.Max) - c.int()
-			return nil
-		}, q.Queue)
-		if err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// level takes runs from the lanes of one priority.
-func (cl *claiming) level(lanes []lane) error {
-	var heads []candidate
+// level reads the first runs of the lanes of one priority.
+func (f *free) level(lanes []lane) error {
 	for i := range lanes {
 		l := &lanes[i]
-		most := int64(cl.c.Max - len(cl.taken))
-		if room, limited := cl.room[l.queue]; limited && !l.waits() {
-			most = min(most, room)
-		}
-		if most <= 0 {
-			continue
-		}
-		err := cl.query(cl.s.q.laneHeads, func(c *cells) error {
-			no, wakeAt, createdAt := c.int(), c.int(), c.int()
-			if wakeAt == 0 || wakeAt > int64(cl.now) {
-				wakeAt = createdAt
+		err := f.cl.query(f.cl.s.q.laneHeads, func(c *cells) error {
+			no, wakeAt, since := c.int(), store.Time(c.int()), store.Time(c.int())
+			if wakeAt != 0 && wakeAt <= f.cl.now && l.ready != readyInterrupted {
+				since = wakeAt
 			}
-			heads = append(heads, candidate{no: no, since: wakeAt, lane: l})
+			f.heads = append(f.heads, candidate{no: no, rank: int64(store.Rank(since, int32(l.priority)))})
 			return nil
-		}, l.owner, l.queue, l.workflow, l.version, l.priority, l.ready, int64(cl.now), most)
+		}, l.owner, l.queue, l.workflow, l.version, l.priority, l.ready, int64(f.cl.now), int64(f.cl.left()))
 		if err != nil {
 			return err
 		}
 	}
-	slices.SortFunc(heads, func(a, b candidate) int { return cmp.Or(cmp.Compare(a.since, b.since), cmp.Compare(a.no, b.no)) })
-	for _, h := range heads {
-		if cl.full() {
-			return nil
-		}
-		room, limited := cl.room[h.lane.queue]
-		if limited = limited && !h.lane.waits(); limited && room <= 0 {
-			continue
-		}
-		row, ok, err := cl.row(cl.s.q.runByNumber, h.no)
-		if err != nil || !ok {
-			return err
-		}
-		if limited {
-			cl.room[h.lane.queue] = room - 1
-		}
-		if err := cl.claim(row); err != nil {
-			return err
-		}
-	}
+	slices.SortFunc(f.heads, func(a, b candidate) int { return cmp.Or(cmp.Compare(a.rank, b.rank), cmp.Compare(a.no, b.no)) })
 	return nil
 }
 
@@ -183,26 +259,26 @@ func (t *tx) row(q *query, key any) (row sqlstore.RunRow, ok bool, err error) {
 }
 
 // claim takes one run, if it is free for this executor.
-func (cl *claiming) claim(row sqlstore.RunRow) (err error) {
+func (cl *claiming) claim(row sqlstore.RunRow) (taken bool, err error) {
 	r := row.Run()
 	if !cl.c.MayTake(&r, cl.now, cl.live[r.Owner]) {
-		return nil
+		return false, nil
 	}
 	if r.Last, err = cl.last(row.No); err != nil {
-		return err
+		return false, err
 	}
 	if r.Last == nil {
-		return fmt.Errorf("run %q has no events: %w", r.ID, store.ErrCorrupt)
+		return false, fmt.Errorf("run %q has no events: %w", r.ID, store.ErrCorrupt)
 	}
 	if err := checkSeq(r.ID, "event", r.Last.Seq+1); err != nil {
-		return err
+		return false, err
 	}
 	event, sets := sqlstore.TakeClaim(&r, cl.c, max(cl.now, r.UpdatedAt))
 	if err := cl.update(row.No, sets); err != nil {
-		return err
+		return false, err
 	}
 	if _, _, err := cl.exec(cl.s.q.appendChecked, eventArgs(row.No, event.Epoch, event)...); err != nil {
-		return err
+		return false, err
 	}
 	if row.Attributes > 0 {
 		r.Attributes = make(map[string]string, row.Attributes)
@@ -213,10 +289,10 @@ func (cl *claiming) claim(row sqlstore.RunRow) (err error) {
 			return nil
 		}, jsonNumbers([]int64{row.No}))
 		if err != nil {
-			return err
+			return false, err
 		}
 	}
 	cl.fresh[r.ID] = row.No
 	cl.taken = append(cl.taken, r)
-	return nil
+	return true, nil
 }

@@ -7,7 +7,6 @@ import (
 	"database/sql"
 	"fmt"
 	"path/filepath"
-	"slices"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -76,13 +75,13 @@ func harness(o sqlite.Options) conformance.Harness {
 				},
 			}
 		},
-		Has: slices.DeleteFunc(conformance.Capabilities(), func(c conformance.Capability) bool { return c == conformance.Queues }),
+		Has: conformance.Capabilities(),
 	}
 }
 
 func TestConformance(t *testing.T) {
 	// OFF: what a case checks does not depend on it, and the disk is slow.
 	report := conformance.Run(t, harness(sqlite.Options{Synchronous: sqlite.Off}))
-	require.Len(t, report.Present, len(conformance.Capabilities())-1)
+	require.Len(t, report.Present, len(conformance.Capabilities()))
 	require.Empty(t, report.NotChecked)
 }

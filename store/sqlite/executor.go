@@ -5,6 +5,7 @@ package sqlite
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"time"
@@ -288,11 +289,22 @@ func (t *tx) pulse(e *store.Executor, p *store.Pulse) error {
 // due reports whether an executor with these served workflows could claim a run now.
 func (t *tx) due(serves []store.Served, live map[string]bool) (bool, error) {
 	lanes, err := t.lanes(serves, live)
-	if err != nil {
-		return false, err
+	if err != nil || len(lanes) > 0 {
+		return len(lanes) > 0, err
 	}
-	return len(lanes) > 0, nil
+	due := false
+	err = t.lines(serves, live, func(aisle) error {
+		due = true
+		return errEnough
+	})
+	if errors.Is(err, errEnough) {
+		err = nil
+	}
+	return due, err
 }
+
+// readyInterrupted is the ready of a lane of interrupted runs.
+const readyInterrupted = 3
 
 // lane is a set of ready runs that are equal in everything a claim checks.
 type lane struct {

@@ -33,7 +33,12 @@ type queries struct {
 
 	branchInsert, branchesOf, branchesDelete                                                     *query
 	messageExists, messageCount, messageInsert, messagesOf, messagesDelete                       *query
-	lanes, laneHeads, queueExecuting                                                             *query
+	lanes, laneHeads                                                                             *query
+	lines, lineDue, lineLevels, lineParts, lineHeads                                             *query
+	queue, queuePut, queueTurn, queuePlaced, queuePlacedIn                                       *query
+	queueBegun, queueBegin, queueBegunLater, queueUnbegin, queueForget                           *query
+	queueNames, queuesPut, queuePartsPlaced, queuePartsInLine, queueDelayed, queueBegunSince     *query
+	queuePartsDue, queueAhead, queueAheadDelayed                                                 *query
 	executors, executorBeat, executorGone, executorExpire, executorDelete, ownedLanes, mailOfOwn *query
 
 	schedule, scheduleInsert, scheduleUpdate, scheduleDelete, schedules, schedulesNamed, schedulesDue *query
@@ -57,7 +62,13 @@ func (q *queries) names() map[string]**query {
 		"branch_insert": &q.branchInsert, "branches_of": &q.branchesOf, "branches_delete": &q.branchesDelete,
 		"message_exists": &q.messageExists, "message_count": &q.messageCount, "message_insert": &q.messageInsert,
 		"messages_of": &q.messagesOf, "messages_delete": &q.messagesDelete,
-		"lanes": &q.lanes, "lane_heads": &q.laneHeads, "queue_executing": &q.queueExecuting,
+		"lanes": &q.lanes, "lane_heads": &q.laneHeads,
+		"lines": &q.lines, "line_due": &q.lineDue, "line_levels": &q.lineLevels, "line_parts": &q.lineParts, "line_heads": &q.lineHeads,
+		"queue": &q.queue, "queue_put": &q.queuePut, "queue_turn": &q.queueTurn, "queue_placed": &q.queuePlaced, "queue_placed_in": &q.queuePlacedIn,
+		"queue_begun": &q.queueBegun, "queue_begin": &q.queueBegin, "queue_begun_later": &q.queueBegunLater, "queue_unbegin": &q.queueUnbegin, "queue_forget": &q.queueForget,
+		"queues_put": &q.queuesPut, "queue_names": &q.queueNames, "queue_parts_placed": &q.queuePartsPlaced, "queue_parts_in_line": &q.queuePartsInLine,
+		"queue_parts_due": &q.queuePartsDue, "queue_delayed": &q.queueDelayed, "queue_begun_since": &q.queueBegunSince,
+		"queue_ahead": &q.queueAhead, "queue_ahead_delayed": &q.queueAheadDelayed,
 		"executors": &q.executors, "executor_beat": &q.executorBeat, "executor_gone": &q.executorGone, "executor_expire": &q.executorExpire,
 		"executor_delete": &q.executorDelete, "owned_lanes": &q.ownedLanes, "mail_of": &q.mailOfOwn,
 		"schedule": &q.schedule, "schedule_insert": &q.scheduleInsert, "schedule_update": &q.scheduleUpdate, "schedule_delete": &q.scheduleDelete,

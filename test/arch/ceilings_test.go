@@ -24,7 +24,7 @@ var (
 		"cli":              {34, 6000, 28, 380, 69},
 		"store":            {22, 2920, 3, 353, 55},
 		"store/memory":     {14, 1500, 5, 190, 42},
-		"store/sqlite":     {32, 5200, 14, 408, 45},
+		"store/sqlite":     {36, 6200, 19, 408, 45},
 		"store/postgres":   {39, 7650, 27, 494, 55},
 
 		"cli/internal/show":   {12, 1000, 0, 190, 66},
@@ -46,7 +46,7 @@ var (
 		"internal/history.Past":  {36, 40, 6},
 		"internal/history.Audit": {28, 49, 5},
 		"cli.invocation":         {9, 56, 7},
-		"store/sqlite.Store":     {23, 76, 22},
+		"store/sqlite.Store":     {23, 80, 23},
 		"store/postgres.Store":   {27, 105, 21},
 	}
 )

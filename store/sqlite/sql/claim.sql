@@ -34,6 +34,3 @@ SELECT no, wake_at, created_at FROM durable_runs
 WHERE owner = ?1 AND queue = ?2 AND workflow = ?3 AND version = ?4 AND priority = ?5 AND ready = ?6 AND ready IS NOT NULL
   AND (ready_at <= ?7 OR ready NOT IN (2, 5))
 ORDER BY ready_at, no LIMIT ?8
-
--- name: queue_executing
-SELECT count(*) FROM durable_runs WHERE status IN ('running', 'resuming') AND queue = ?1
