@@ -68,6 +68,9 @@ func (c *claiming) take(ctx context.Context, b *batch) error {
 	}
 	for _, k := range b.got {
 		c.add(k.No, k.row)
+		if k.placed {
+			c.placed[k.Queue]++
+		}
 	}
 	return c.settle(ctx)
 }

@@ -19,10 +19,11 @@ type claiming struct {
 	tried   map[int64]bool
 	taken   []store.Run
 	numbers []int64               // of the runs taken
+	placed  map[string]int        // of those, how many got a place, by queue
 	locked  []line.Run            // tried while another transaction had them locked
 	stuck   error                 // the error of one that stays locked for long
 	shut    map[string]bool       // queues with limits that stay locked for long
-	left    map[string]store.Time // queues with runs left that the last plan could not let in, see store.Claim.Held
+	left    map[string]store.Time // of the last plan, see line.Plan
 }
 
 // maxBatch bounds how many runs are claimed in one transaction, so that it is short.
@@ -36,7 +37,7 @@ func (s *Store) Claim(ctx context.Context, c store.Claim) ([]store.Run, error) {
 		return nil, err
 	}
 	defer s.calls.Done()
-	cl := &claiming{store: s, claim: c, tried: map[int64]bool{}, shut: map[string]bool{}}
+	cl := &claiming{store: s, claim: c, tried: map[int64]bool{}, shut: map[string]bool{}, placed: map[string]int{}}
 	err := cl.run(ctx)
 	if err == nil && len(cl.taken) < c.Max && c.Held != nil {
 		for _, queue := range slices.Sorted(maps.Keys(cl.left)) {
@@ -99,6 +100,16 @@ func (c *claiming) round(ctx context.Context) (more bool, err error) {
 	return p.Partial || len(c.taken)-taken < len(p.List), err
 }
 
+// room returns how many more runs of a queue the claim may give a place; negative: any
+// number.
+func (c *claiming) room(queue string) int {
+	room, _ := c.claim.Room(queue)
+	if room > 0 {
+		room -= c.placed[queue]
+	}
+	return room
+}
+
 // spare is how many candidates there are to be for want runs: other executors may take
 // some of them first, and have some of them locked.
 func spare(want int) int { return 2*want + 16 }
@@ -127,7 +138,7 @@ func (c *claiming) takeAll(ctx context.Context, s *survey, list []line.Run, want
 
 // takeOne claims one run alone, and waits for its lock for so long.
 func (c *claiming) takeOne(ctx context.Context, s *survey, k line.Run, wait time.Duration) error {
-	if k.Place && c.shut[k.Queue] {
+	if k.Place && (c.shut[k.Queue] || c.room(k.Queue) == 0) {
 		return nil
 	}
 	if err := ctx.Err(); err != nil {

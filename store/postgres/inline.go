@@ -17,6 +17,7 @@ type stretch struct {
 	queue *queue
 	lane  lane
 	wraps bool
+	want  int // partitions that are not full
 	read  int
 	last  string
 }
@@ -32,27 +33,26 @@ type spot struct {
 // readLines reads as much of the lines as a plan for want runs needs.
 func (c *claiming) readLines(w *wire, s *survey, want int) error {
 	reach := c.reach(want)
-	stretches := stretches(s)
-	spots, err := readParts(w, s, stretches, reach)
+	stretches := stretches(s, reach)
+	spots, err := readParts(w, s, stretches)
 	if err != nil {
 		return err
 	}
 	for _, st := range stretches {
-		if st.read >= reach {
+		if st.read >= st.want && !st.held() {
 			st.queue.View.Cut(st.wraps, st.last)
 		}
 	}
-	spots = slices.DeleteFunc(spots, func(p *spot) bool { return !p.queue.View.Knows(p.partition) })
+	spots = slices.DeleteFunc(spots, func(p *spot) bool { return p.held() || !p.queue.View.Knows(p.partition) })
 	for _, p := range spots {
 		p.queue.View.Open(p.partition)
 	}
 	for _, q := range s.queues {
 		for _, r := range q.timed {
-			switch {
-			case q.View == nil || q.Full(r.Partition) || !q.View.Knows(r.Partition):
-				q.Left = true
-			default:
+			if q.View != nil && !q.Full(r.Partition) && q.View.Knows(r.Partition) {
 				q.View.Open(r.Partition)
+			} else {
+				q.Leave(r.Partition, r.Begins())
 			}
 		}
 	}
@@ -85,21 +85,29 @@ func (c *claiming) readLines(w *wire, s *survey, want int) error {
 	return nil
 }
 
+// held reports that the rate lets no run of the stretch begin. Of such a one it is
+// only looked up whether there is a partition with places.
+func (st *stretch) held() bool { return st.lane.status == store.Pending && !st.queue.Gate().Begins() }
+
 // stretches returns what there is to read of the lines that let runs in.
-func stretches(s *survey) (list []*stretch) {
+func stretches(s *survey, reach int) (list []*stretch) {
 	for _, name := range slices.Sorted(maps.Keys(s.queues)) {
 		q := s.queues[name]
-		g := q.Gate()
-		if q.View, q.Left = nil, g.Closed(); q.Left {
+		if q.Forget(); q.Gate().Closed() {
+			for _, lane := range q.lanes {
+				q.Leave("", lane.status == store.Pending) // in any partition
+			}
 			continue
 		}
 		q.View = line.NewView(q.turn)
 		for _, lane := range q.lanes {
-			if lane.status == store.Pending && !g.Begins() {
-				q.Left = true
-				continue
+			for _, wraps := range []bool{false, true} {
+				st := &stretch{queue: q, lane: lane, wraps: wraps, want: reach}
+				if st.held() {
+					st.want = 1
+				}
+				list = append(list, st)
 			}
-			list = append(list, &stretch{queue: q, lane: lane}, &stretch{queue: q, lane: lane, wraps: true})
 		}
 	}
 	return list
@@ -119,15 +127,16 @@ func (a *laneArrays) with(more ...driverValue) []driverValue {
 	return append([]driverValue{a.statuses.value(), a.workflows.value(), a.versions.value(), a.queues.value()}, more...)
 }
 
-// readParts reads the next partitions of stretches that are not full, reach of each.
-func readParts(w *wire, s *survey, list []*stretch, reach int) (spots []*spot, err error) {
+// readParts reads the next partitions of stretches that are not full.
+func readParts(w *wire, s *survey, list []*stretch) (spots []*spot, err error) {
 	if len(list) == 0 {
 		return nil, nil
 	}
 	var a laneArrays
-	var lows, highs, fullQueues, fullParts array
+	var lows, highs, fullQueues, fullParts, wants array
 	for _, st := range list {
 		a.add(st)
+		wants.int(int64(st.want))
 		if st.wraps {
 			lows.text("")
 			highs.text(st.queue.turn)
@@ -146,14 +155,16 @@ func readParts(w *wire, s *survey, list []*stretch, reach int) (spots []*spot, e
 	}
 	err = w.query("line_parts", func(v []driverValue) error {
 		st := list[v[0].(int64)-1]
+		if v[2].(bool) || st.held() {
+			st.queue.Leave(v[1].(string), st.lane.status == store.Pending)
+		}
 		if v[2].(bool) {
-			st.queue.Left = true
 			return nil
 		}
 		st.read, st.last = st.read+1, v[1].(string)
 		spots = append(spots, &spot{stretch: st, partition: st.last})
 		return nil
-	}, a.with(lows.value(), highs.value(), fullQueues.value(), fullParts.value(), int64(reach))...)
+	}, a.with(lows.value(), highs.value(), fullQueues.value(), fullParts.value(), wants.value())...)
 	return spots, err
 }
 

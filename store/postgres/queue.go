@@ -29,7 +29,7 @@ func (s *Store) PutQueue(ctx context.Context, q store.Queue) error {
 	if !holdable(q.Name) {
 		return fmt.Errorf("postgres: queue %.80q: the name is not UTF-8 without NUL: %w", q.Name, store.ErrInvalid)
 	}
-	q.Reason = store.CleanText(q.Reason)
+	q.Reason, q.Per = store.CleanText(q.Reason), q.Per.Truncate(time.Microsecond)
 	if err := s.enter(ctx); err != nil {
 		return err
 	}
@@ -119,11 +119,15 @@ func (c *claiming) lockQueues(w *wire, b *batch) ([]line.Run, error) {
 	if !b.limits {
 		return b.list, nil
 	}
-	if err := readUse(w, b.queues, limited, true); err != nil {
+	ahead, err := readUse(w, b.queues, limited)
+	if err == nil {
+		err = clamp(w, b.queues, ahead)
+	}
+	if err != nil {
 		return nil, err
 	}
 	s := *b.survey
-	s.queues = map[string]*queue{}
+	s.named, s.queues = b.list, map[string]*queue{}
 	for _, name := range limited {
 		s.queues[name] = b.queues[name]
 	}
@@ -173,28 +177,33 @@ func lockRows(w *wire, queues map[string]*queue, add, limited, free []string) er
 
 // saveQueues saves where the turn of queues is now, and when runs began.
 func saveQueues(w *wire, b *batch) error {
-	turns, begun := map[string]string{}, map[string]int64{}
+	turns, begun, at := map[string]string{}, map[string]int64{}, map[string]store.Time{}
 	for _, k := range b.got {
-		if q := b.queues[k.Queue]; k.placed {
-			turns[k.Queue] = k.Partition
-			if k.begins && q.Queue.Rate > 0 {
-				begun[k.Queue]++
-			}
+		if !k.placed {
+			continue
+		}
+		q := b.queues[k.Queue]
+		if turns[k.Queue] = k.Partition; b.survey.only {
+			turns[k.Queue] = q.turn // who was asked for has no turn
+		}
+		if k.begins && q.Queue.Rate > 0 {
+			begun[k.Queue]++
+			at[k.Queue] = max(at[k.Queue], k.now)
 		}
 	}
 	var queues, parts, counts, rated, firsts, times, ends array
 	for _, name := range slices.Sorted(maps.Keys(turns)) {
-		l := b.queues[name]
-		if turns[name] != l.turn || begun[name] > 0 {
+		q := b.queues[name]
+		if turns[name] != q.turn || begun[name] > 0 {
 			queues.text(name)
 			parts.text(turns[name])
 			counts.int(begun[name])
 		}
 		if begun[name] > 0 {
 			rated.text(name)
-			firsts.int(l.begun)
-			times.int(int64(l.Now))
-			ends.int(int64(gate.Window(l.Queue, l.Now)))
+			firsts.int(q.begun)
+			times.int(int64(at[name]))
+			ends.int(int64(gate.Window(q.Queue, q.Now)))
 		}
 	}
 	if len(queues.b) > 0 {
@@ -265,7 +274,7 @@ func queueStates(w *wire, wanted []string) ([]store.QueueState, error) {
 		return nil, err
 	}
 	rated := slices.DeleteFunc(slices.Sorted(maps.Keys(rows)), func(name string) bool { return rows[name].Queue.Rate == 0 })
-	if err := readUse(w, rows, rated, false); err != nil {
+	if _, err := readUse(w, rows, rated); err != nil {
 		return nil, err
 	}
 	var list []store.QueueState
@@ -273,7 +282,7 @@ func queueStates(w *wire, wanted []string) ([]store.QueueState, error) {
 		st := states[name]
 		st.Partitions = topPartitions(st.Partitions)
 		if q := rows[name]; q != nil && q.Queue.Rate > 0 {
-			st.Begun, st.NextAt = int64(len(q.Use.Begun)), q.Gate().NextAt()
+			st.Begun, st.NextAt = q.Gate().Begun(), q.Gate().NextAt()
 		}
 		list = append(list, *st)
 	}

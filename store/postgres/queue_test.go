@@ -168,7 +168,7 @@ func (w *twins) compare() {
 // as by the reference.
 func TestQueuesLetInWhatTheReferenceLetsIn(t *testing.T) {
 	dsn := pgtest.With(pgtest.DSN(t), "synchronous_commit", "off")
-	for seed := range uint64(12) {
+	for seed := range uint64(16) {
 		t.Run(fmt.Sprint(seed), func(t *testing.T) {
 			ours := openOptions(t, dsn, postgres.Options{Schema: fmt.Sprintf("seed_%d", seed), NoPresence: true})
 			reference := memory.Open()

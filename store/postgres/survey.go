@@ -179,12 +179,16 @@ func (c *claiming) readQueues(w *wire, s *survey, list []string) error {
 		return nil
 	}
 	for _, name := range list {
-		s.queue(name).Room, _ = c.claim.Room(name)
+		s.queue(name).Room = c.room(name)
 	}
 	if err := readRows(w, "queues_of", s.queues, list); err != nil {
 		return err
 	}
-	return readUse(w, s.queues, list, false)
+	ahead, err := readUse(w, s.queues, list)
+	if err != nil {
+		return err
+	}
+	return setBack(w, s.queues, ahead)
 }
 
 // readRows reads the rows of queues with one of the statements that do.
@@ -197,10 +201,10 @@ func readRows(w *wire, statement string, queues map[string]*queue, list []string
 	}, texts(list...))
 }
 
-// readUse reads what is in use of those queues that have limits. With locked, they
-// are locked for this claim.
-func readUse(w *wire, queues map[string]*queue, list []string, locked bool) error {
-	var limited, parted, ahead []string
+// readUse reads what is in use of those queues that have limits. ahead are those of
+// which claims are remembered for later, because the clock has gone back.
+func readUse(w *wire, queues map[string]*queue, list []string) (ahead []string, err error) {
+	var limited, parted []string
 	for _, name := range list {
 		q := queues[name]
 		q.Use = gate.Use{}
@@ -213,36 +217,59 @@ func readUse(w *wire, queues map[string]*queue, list []string, locked bool) erro
 		}
 	}
 	if len(limited) == 0 {
-		return nil
+		return nil, nil
 	}
-	err := w.query("queue_use", func(v []driverValue) error {
+	err = w.query("queue_use", func(v []driverValue) error {
 		name := v[0].(string)
 		q := queues[name]
 		q.Now, q.Use.Placed = store.Time(v[1].(int64)), int(v[2].(int64))
-		// All that matters of the claims in the window is how many there are and
-		// when the one began whose age decides.
-		q.Use.Begun = slices.Repeat([]store.Time{min(store.Time(v[4].(int64)), q.Now)}, int(v[3].(int64)))
+		q.Use.Count, q.Use.First = int(v[3].(int64)), min(store.Time(v[4].(int64)), q.Now)
 		if v[5].(bool) {
 			ahead = append(ahead, name)
 		}
 		return nil
 	}, texts(limited...))
+	if err != nil || len(parted) == 0 {
+		return ahead, err
+	}
+	err = w.query("queue_parts", func(v []driverValue) error {
+		queues[v[0].(string)].Use.Parts[v[1].(string)] = int(v[2].(int64))
+		return nil
+	}, texts(parted...))
+	return ahead, err
+}
+
+// setBack takes claims that are remembered for later as ones of now. Where nothing is
+// let in because of them, no claim would ever do that under the queue's lock.
+func setBack(w *wire, queues map[string]*queue, ahead []string) error {
+	if len(ahead) == 0 {
+		return nil
+	}
+	if err := w.begin(); err != nil {
+		return err
+	}
+	if err := readRows(w, "queue_lock", queues, ahead); err != nil {
+		return err
+	}
+	if err := clamp(w, queues, ahead); err != nil {
+		return err
+	}
+	return w.commit()
+}
+
+// clamp does so under the locks of the queues.
+func clamp(w *wire, queues map[string]*queue, ahead []string) error {
+	if len(ahead) == 0 {
+		return nil
+	}
+	ahead, err := readUse(w, queues, ahead)
 	if err != nil {
 		return err
 	}
 	for _, name := range ahead {
-		if !locked {
-			break
-		}
 		if _, err := w.exec("begun_clamp", name, int64(queues[name].Now)); err != nil {
 			return err
 		}
 	}
-	if len(parted) == 0 {
-		return nil
-	}
-	return w.query("queue_parts", func(v []driverValue) error {
-		queues[v[0].(string)].Use.Parts[v[1].(string)] = int(v[2].(int64))
-		return nil
-	}, texts(parted...))
+	return nil
 }

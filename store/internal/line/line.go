@@ -44,8 +44,23 @@ type Line struct {
 	Now   store.Time
 	Use   gate.Use
 	View  *View // what was read of it; nil: nothing, because no run can be let in
-	Left  bool  // there are runs in line that were not read, because they cannot be let in
+	left  []kept
 }
+
+// kept is runs of a partition that cannot be let in.
+type kept struct {
+	partition string
+	begins    bool
+}
+
+// Leave says that runs in line, that would begin or resume, were not read, because
+// they cannot be let in.
+func (l *Line) Leave(partition string, begins bool) {
+	l.left = append(l.left, kept{partition, begins})
+}
+
+// Forget forgets what was read of the line.
+func (l *Line) Forget() { l.View, l.left = nil, nil }
 
 // Gate returns the gate of the queue, before the claim lets anything in.
 func (l *Line) Gate() *gate.Gate {

@@ -9,7 +9,7 @@ import (
 type Plan struct {
 	List    []Run
 	Partial bool                  // too little was read to say what comes next
-	Left    map[string]store.Time // queues with runs left, and when their rate lets the next one begin
+	Left    map[string]store.Time // queues of which runs stay in line because of limits, and until when (store.Claim.Held)
 }
 
 // Make plans to take that many runs: of free, which need no place and are in order, and
@@ -54,8 +54,8 @@ func Make(free []Run, lines []*Line, most int) (p Plan) {
 func left(all []*walk) map[string]store.Time {
 	queues := map[string]store.Time{}
 	for _, w := range all {
-		if w.left() {
-			queues[w.line.Queue.Name] = w.gate.NextAt()
+		if held, until := w.left(); held {
+			queues[w.line.Queue.Name] = until
 		}
 	}
 	return queues
@@ -167,17 +167,22 @@ func (w *walk) enter() {
 	w.turn, w.found = w.of+1, false
 }
 
-// left reports whether runs in line were not let in.
-func (w *walk) left() bool {
-	if w.line.Left || w.line.View != nil && w.line.View.cut {
-		return true
+// left reports whether limits keep runs in line out, and until when (store.Claim.Held).
+func (w *walk) left() (held bool, until store.Time) {
+	add := func(partition string, begins bool) {
+		if at, holds := w.gate.Holds(partition, begins); holds {
+			held, until = true, max(until, at)
+		}
+	}
+	for _, k := range w.line.left {
+		add(k.partition, k.begins)
 	}
 	for _, p := range w.order() {
 		for kind, runs := range p.runs {
 			if p.ends[kind] != nil || w.at[p][kind] < len(runs) {
-				return true
+				add(p.name, kind == 0)
 			}
 		}
 	}
-	return false
+	return held, until
 }

@@ -22,15 +22,14 @@ CREATE TABLE durable_begun (
 );
 CREATE INDEX durable_begun_at_idx ON durable_begun (queue, at, first);
 
--- The runs in line, by partition and rank (store.Rank): those that need not wait for
--- a time, and those that do or did.
+-- The runs in line, by partition and rank (store.Rank), but for those that had to wait
+-- for a time, and these.
 CREATE INDEX durable_runs_line_idx ON durable_runs
   (status, workflow, version, queue, partition, (created_at - priority * 3600000000), no)
-  WHERE queue <> '' AND wake_at = 0 AND NOT paused
-    AND (status = 'pending' AND NOT cancel_asked OR status = 'interrupted' AND code IN ('', 'not_registered'));
-CREATE INDEX durable_runs_timed_idx ON durable_runs (status, workflow, version, queue, partition, priority, wake_at, no)
-  WHERE queue <> '' AND wake_at <> 0 AND NOT paused
-    AND (status = 'pending' OR status = 'interrupted' AND code IN ('', 'not_registered'));
+  WHERE queue <> '' AND NOT paused
+    AND (status = 'pending' AND wake_at = 0 AND NOT cancel_asked OR status = 'interrupted' AND code IN ('', 'not_registered'));
+CREATE INDEX durable_runs_timed_idx ON durable_runs (queue, partition, workflow, version, priority, wake_at, no)
+  WHERE queue <> '' AND status = 'pending' AND wake_at <> 0 AND NOT paused AND NOT cancel_asked;
 -- Those that were cancelled before they began.
 CREATE INDEX durable_runs_cancel_idx ON durable_runs (status, workflow, version, queue, no)
   WHERE queue <> '' AND cancel_asked AND status IN ('pending', 'interrupted');

@@ -14,7 +14,7 @@
 WITH RECURSIVE lanes (status, workflow, version, queue, owner, priority) AS (
   SELECT st.status, s.workflow, s.version, f.queue, f.owner, f.priority
   FROM unnest($3::text[], $4::text[]) AS s (workflow, version)
-  CROSS JOIN pg_catalog.unnest(ARRAY['pending', 'waiting', 'interrupted']) AS st (status)
+  CROSS JOIN pg_catalog.unnest(ARRAY['pending', 'waiting']) AS st (status)
   CROSS JOIN LATERAL (
     SELECT r.queue, r.owner, r.priority FROM durable_runs r
     WHERE r.status = st.status AND r.workflow = s.workflow AND r.version = s.version AND r.wake_at <> 0 AND NOT r.paused
@@ -54,16 +54,16 @@ boxes (workflow, version, queue) AS (
     WHERE r.status = l.status AND r.workflow = l.workflow AND r.version = l.version AND r.queue = l.queue AND r.owner = l.owner
       AND r.priority = l.priority AND r.wake_at <> 0 AND NOT r.paused AND r.wake_at <= $1
     ORDER BY r.wake_at, r.no LIMIT $7) h
-  WHERE l.status <> 'interrupted' AND l.owner = ANY($2::text[])
+  WHERE l.owner = ANY($2::text[])
     AND (l.queue = '' OR l.status = 'waiting' AND ($6::boolean OR l.queue = ANY($5::text[])))
   UNION ALL
   SELECT h.* FROM unnest($3::text[], $4::text[]) AS s (workflow, version)
   CROSS JOIN LATERAL (
-    SELECT r.no, r.queue, r.partition, r.status, r.priority, CASE WHEN r.wake_at <> 0 AND r.wake_at <= $1 THEN r.wake_at ELSE r.created_at END
+    SELECT r.no, r.queue, r.partition, r.status, r.priority, r.created_at
     FROM durable_runs r
     WHERE r.queue = '' AND r.status = 'interrupted' AND r.code IN ('', 'not_registered') AND NOT r.paused
       AND r.workflow = s.workflow AND r.version = s.version AND r.owner = ANY($2::text[])
-    ORDER BY r.priority DESC, 6, r.no LIMIT $7) h
+    ORDER BY r.priority DESC, r.created_at, r.no LIMIT $7) h
   UNION ALL
   SELECT h.* FROM boxes b
   CROSS JOIN pg_catalog.unnest($2::text[]) AS o (owner)
@@ -79,7 +79,7 @@ boxes (workflow, version, queue) AS (
   SELECT h.* FROM unnest($3::text[], $4::text[]) AS s (workflow, version)
   CROSS JOIN pg_catalog.unnest(ARRAY['pending', 'waiting', 'interrupted']) AS st (status)
   CROSS JOIN LATERAL (
-    SELECT r.no, r.queue, r.partition, r.status, r.priority, CASE WHEN r.wake_at <> 0 AND r.wake_at <= $1 THEN r.wake_at ELSE r.created_at END
+    SELECT r.no, r.queue, r.partition, r.status, r.priority, CASE WHEN r.wake_at <> 0 AND r.wake_at <= $1 AND r.status <> 'interrupted' THEN r.wake_at ELSE r.created_at END
     FROM durable_runs r
     WHERE r.status = st.status AND r.workflow = s.workflow AND r.version = s.version AND r.paused = true AND r.mail AND r.cancel_asked
       AND r.owner = ANY($2::text[]) AND (r.queue = '' OR st.status = 'waiting' AND ($6::boolean OR r.queue = ANY($5::text[])))
@@ -98,18 +98,16 @@ boxes (workflow, version, queue) AS (
 ) c ORDER BY c.priority DESC, c.since, c.no LIMIT $7)
 UNION ALL
 SELECT h.* FROM lanes l CROSS JOIN LATERAL (
-  SELECT r.no, r.queue, r.partition, r.status, r.priority, CASE WHEN r.wake_at <= $1 THEN r.wake_at ELSE r.created_at END, true
+  SELECT r.no, r.queue, r.partition, r.status, r.priority, r.wake_at, true
   FROM durable_runs r
   WHERE r.status = l.status AND r.workflow = l.workflow AND r.version = l.version AND r.queue = l.queue AND r.owner = l.owner
-    AND r.priority = l.priority AND r.wake_at <> 0 AND NOT r.paused
-    AND r.wake_at <= CASE WHEN l.status = 'pending' THEN $1 ELSE 9223372036854775807 END
-    AND NOT (r.status = 'pending' AND r.cancel_asked) AND NOT (r.status = 'interrupted' AND r.code NOT IN ('', 'not_registered'))
+    AND r.priority = l.priority AND r.wake_at <> 0 AND NOT r.paused AND r.wake_at <= $1 AND NOT r.cancel_asked
   ORDER BY r.wake_at, r.no LIMIT $8) h
-WHERE l.status <> 'waiting' AND l.queue <> '' AND l.owner = ANY($2::text[]) AND ($6::boolean OR l.queue = ANY($5::text[]))
+WHERE l.status = 'pending' AND l.queue <> '' AND l.owner = ANY($2::text[]) AND ($6::boolean OR l.queue = ANY($5::text[]))
 UNION ALL
 SELECT h.* FROM unnest($3::text[], $4::text[]) AS s (workflow, version)
 CROSS JOIN LATERAL (
-  SELECT r.no, r.queue, r.partition, r.status, r.priority, CASE WHEN r.wake_at <> 0 AND r.wake_at <= $1 THEN r.wake_at ELSE r.created_at END, true
+  SELECT r.no, r.queue, r.partition, r.status, r.priority, r.created_at, true
   FROM durable_runs r
   WHERE r.queue <> '' AND r.cancel_asked AND r.status IN ('pending', 'interrupted') AND r.status = 'interrupted'
     AND r.workflow = s.workflow AND r.version = s.version AND r.paused AND r.code IN ('', 'not_registered')

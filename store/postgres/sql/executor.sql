@@ -116,23 +116,14 @@ UNION ALL
    ORDER BY r.priority DESC LIMIT 1) h
  LIMIT 1)
 UNION ALL
--- In line for a place in a queue, without a timer, with one, or cancelled.
+-- In line for a place in a queue, or cancelled there.
 (SELECT 'due', '', 0::bigint, 0::bigint FROM unnest($3::text[], $4::text[]) AS s (workflow, version)
  CROSS JOIN pg_catalog.unnest(ARRAY['pending', 'interrupted']) AS st (status)
  CROSS JOIN LATERAL (
    SELECT 1 FROM durable_runs r
-   WHERE r.queue <> '' AND r.wake_at = 0 AND NOT r.paused
-     AND (r.status = 'pending' AND NOT r.cancel_asked OR r.status = 'interrupted' AND r.code IN ('', 'not_registered'))
+   WHERE r.queue <> '' AND NOT r.paused
+     AND (r.status = 'pending' AND r.wake_at = 0 AND NOT r.cancel_asked OR r.status = 'interrupted' AND r.code IN ('', 'not_registered'))
      AND r.status = st.status AND r.workflow = s.workflow AND r.version = s.version AND r.owner = ANY($2::text[])
-   ORDER BY r.queue LIMIT 1) h
- LIMIT 1)
-UNION ALL
-(SELECT 'due', '', 0::bigint, 0::bigint FROM unnest($3::text[], $4::text[]) AS s (workflow, version)
- CROSS JOIN LATERAL (
-   SELECT 1 FROM durable_runs r
-   WHERE r.queue <> '' AND r.wake_at <> 0 AND NOT r.paused
-     AND (r.status = 'pending' OR r.status = 'interrupted' AND r.code IN ('', 'not_registered'))
-     AND r.status = 'interrupted' AND r.workflow = s.workflow AND r.version = s.version AND r.owner = ANY($2::text[])
    ORDER BY r.queue LIMIT 1) h
  LIMIT 1)
 UNION ALL

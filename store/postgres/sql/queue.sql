@@ -80,8 +80,8 @@ CROSS JOIN pg_catalog.unnest(ARRAY['pending', 'interrupted']) AS st (status)
 CROSS JOIN pg_catalog.unnest($3::text[]) AS q (queue)
 CROSS JOIN LATERAL (
   SELECT 1 FROM durable_runs r
-  WHERE r.queue <> '' AND r.wake_at = 0 AND NOT r.paused
-    AND (r.status = 'pending' AND NOT r.cancel_asked OR r.status = 'interrupted' AND r.code IN ('', 'not_registered'))
+  WHERE r.queue <> '' AND NOT r.paused
+    AND (r.status = 'pending' AND r.wake_at = 0 AND NOT r.cancel_asked OR r.status = 'interrupted' AND r.code IN ('', 'not_registered'))
     AND r.status = st.status AND r.workflow = s.workflow AND r.version = s.version AND r.queue = q.queue
   ORDER BY r.partition LIMIT 1) h
 
@@ -90,8 +90,8 @@ CROSS JOIN LATERAL (
 WITH RECURSIVE lanes (status, workflow, version, queue) AS (
   SELECT st.status, s.workflow, s.version, (
     SELECT r.queue FROM durable_runs r
-    WHERE r.queue <> '' AND r.wake_at = 0 AND NOT r.paused
-      AND (r.status = 'pending' AND NOT r.cancel_asked OR r.status = 'interrupted' AND r.code IN ('', 'not_registered'))
+    WHERE r.queue <> '' AND NOT r.paused
+      AND (r.status = 'pending' AND r.wake_at = 0 AND NOT r.cancel_asked OR r.status = 'interrupted' AND r.code IN ('', 'not_registered'))
       AND r.status = st.status AND r.workflow = s.workflow AND r.version = s.version
     ORDER BY r.queue LIMIT 1)
   FROM unnest($1::text[], $2::text[]) AS s (workflow, version)
@@ -99,8 +99,8 @@ WITH RECURSIVE lanes (status, workflow, version, queue) AS (
   UNION ALL
   SELECT l.status, l.workflow, l.version, (
     SELECT r.queue FROM durable_runs r
-    WHERE r.queue <> '' AND r.wake_at = 0 AND NOT r.paused
-      AND (r.status = 'pending' AND NOT r.cancel_asked OR r.status = 'interrupted' AND r.code IN ('', 'not_registered'))
+    WHERE r.queue <> '' AND NOT r.paused
+      AND (r.status = 'pending' AND r.wake_at = 0 AND NOT r.cancel_asked OR r.status = 'interrupted' AND r.code IN ('', 'not_registered'))
       AND r.status = l.status AND r.workflow = l.workflow AND r.version = l.version AND r.queue > l.queue
     ORDER BY r.queue LIMIT 1)
   FROM lanes l WHERE l.queue IS NOT NULL
@@ -111,28 +111,28 @@ SELECT status, workflow, version, queue FROM lanes WHERE queue IS NOT NULL
 -- The next partitions of lanes, from partition to partition, for each lane (given by
 -- its place in the arrays) from low on and, if high is not NULL, up to high. $7 $8
 -- are pairs of queue and partition that are full: they do not count for $9, how many
--- are wanted of each lane.
-WITH RECURSIVE parts (ord, status, workflow, version, queue, high, partition, n) AS (
-  SELECT l.ord, l.status, l.workflow, l.version, l.queue, l.high, (
+-- are wanted.
+WITH RECURSIVE parts (ord, status, workflow, version, queue, high, most, partition, n) AS (
+  SELECT l.ord, l.status, l.workflow, l.version, l.queue, l.high, l.most, (
     SELECT r.partition FROM durable_runs r
-    WHERE r.queue <> '' AND r.wake_at = 0 AND NOT r.paused
-      AND (r.status = 'pending' AND NOT r.cancel_asked OR r.status = 'interrupted' AND r.code IN ('', 'not_registered'))
+    WHERE r.queue <> '' AND NOT r.paused
+      AND (r.status = 'pending' AND r.wake_at = 0 AND NOT r.cancel_asked OR r.status = 'interrupted' AND r.code IN ('', 'not_registered'))
       AND r.status = l.status AND r.workflow = l.workflow AND r.version = l.version AND r.queue = l.queue AND r.partition >= l.low
     ORDER BY r.partition LIMIT 1), 0::bigint
-  FROM unnest($1::text[], $2::text[], $3::text[], $4::text[], $5::text[], $6::text[])
-    WITH ORDINALITY AS l (status, workflow, version, queue, low, high, ord)
+  FROM unnest($1::text[], $2::text[], $3::text[], $4::text[], $5::text[], $6::text[], $9::bigint[])
+    WITH ORDINALITY AS l (status, workflow, version, queue, low, high, most, ord)
   UNION ALL
-  SELECT p.ord, p.status, p.workflow, p.version, p.queue, p.high, (
+  SELECT p.ord, p.status, p.workflow, p.version, p.queue, p.high, p.most, (
     SELECT r.partition FROM durable_runs r
-    WHERE r.queue <> '' AND r.wake_at = 0 AND NOT r.paused
-      AND (r.status = 'pending' AND NOT r.cancel_asked OR r.status = 'interrupted' AND r.code IN ('', 'not_registered'))
+    WHERE r.queue <> '' AND NOT r.paused
+      AND (r.status = 'pending' AND r.wake_at = 0 AND NOT r.cancel_asked OR r.status = 'interrupted' AND r.code IN ('', 'not_registered'))
       AND r.status = p.status AND r.workflow = p.workflow AND r.version = p.version AND r.queue = p.queue AND r.partition > p.partition
     ORDER BY r.partition LIMIT 1),
     p.n + CASE WHEN (p.queue, p.partition) IN (SELECT f.queue, f.partition FROM unnest($7::text[], $8::text[]) AS f (queue, partition)) THEN 0 ELSE 1 END
-  FROM parts p WHERE p.partition IS NOT NULL AND p.n < $9 AND (p.high IS NULL OR p.partition < p.high)
+  FROM parts p WHERE p.partition IS NOT NULL AND p.n < p.most AND (p.high IS NULL OR p.partition < p.high)
 )
 SELECT p.ord, p.partition, (p.queue, p.partition) IN (SELECT f.queue, f.partition FROM unnest($7::text[], $8::text[]) AS f (queue, partition)) AS full
-FROM parts p WHERE p.partition IS NOT NULL AND p.n < $9 AND (p.high IS NULL OR p.partition <= p.high)
+FROM parts p WHERE p.partition IS NOT NULL AND p.n < p.most AND (p.high IS NULL OR p.partition <= p.high)
 
 -- name: line_heads (own)
 -- The first runs of partitions of lanes, as many of each as $7 says. $6 are the owners
@@ -142,8 +142,8 @@ FROM unnest($1::text[], $2::text[], $3::text[], $4::text[], $5::text[], $7::bigi
   WITH ORDINALITY AS l (status, workflow, version, queue, partition, most, ord)
 CROSS JOIN LATERAL (
   SELECT r.no, r.created_at - r.priority * 3600000000 AS rank FROM durable_runs r
-  WHERE r.queue <> '' AND r.wake_at = 0 AND NOT r.paused
-    AND (r.status = 'pending' AND NOT r.cancel_asked OR r.status = 'interrupted' AND r.code IN ('', 'not_registered'))
+  WHERE r.queue <> '' AND NOT r.paused
+    AND (r.status = 'pending' AND r.wake_at = 0 AND NOT r.cancel_asked OR r.status = 'interrupted' AND r.code IN ('', 'not_registered'))
     AND r.status = l.status AND r.workflow = l.workflow AND r.version = l.version AND r.queue = l.queue AND r.partition = l.partition
     AND r.owner = ANY($6::text[])
   ORDER BY r.created_at - r.priority * 3600000000, r.no LIMIT l.most) h
@@ -178,25 +178,24 @@ FROM (
   UNION ALL
   SELECT r.queue, r.partition, 0, pg_catalog.count(*), 0, pg_catalog.min(r.created_at)
   FROM durable_runs r
-  WHERE r.queue <> '' AND r.wake_at = 0 AND NOT r.paused
-    AND (r.status = 'pending' AND NOT r.cancel_asked OR r.status = 'interrupted' AND r.code IN ('', 'not_registered'))
+  WHERE r.queue <> '' AND NOT r.paused
+    AND (r.status = 'pending' AND r.wake_at = 0 AND NOT r.cancel_asked OR r.status = 'interrupted' AND r.code IN ('', 'not_registered'))
     AND ($2::boolean OR r.queue = ANY($1::text[]))
   GROUP BY r.queue, r.partition
   UNION ALL
-  SELECT t.queue, t.partition, 0, pg_catalog.count(*) FILTER (WHERE t.lined), pg_catalog.count(*) FILTER (WHERE t.delayed), pg_catalog.min(t.since) FILTER (WHERE t.lined)
-  FROM (
-    SELECT r.queue, r.partition,
-      r.status = 'interrupted' OR r.wake_at <= clock.now AND NOT r.cancel_asked AS lined,
-      r.status = 'pending' AND r.wake_at > clock.now AS delayed,
-      CASE WHEN r.wake_at <= clock.now THEN r.wake_at ELSE r.created_at END AS since
-    FROM durable_runs r CROSS JOIN clock
-    WHERE r.queue <> '' AND r.wake_at <> 0 AND NOT r.paused
-      AND (r.status = 'pending' OR r.status = 'interrupted' AND r.code IN ('', 'not_registered'))
-      AND ($2::boolean OR r.queue = ANY($1::text[]))) t
-  GROUP BY t.queue, t.partition
+  SELECT r.queue, r.partition, 0, pg_catalog.count(*), 0, pg_catalog.min(r.wake_at)
+  FROM clock CROSS JOIN durable_runs r
+  WHERE r.queue <> '' AND r.status = 'pending' AND r.wake_at <> 0 AND NOT r.paused AND NOT r.cancel_asked
+    AND r.wake_at <= clock.now AND ($2::boolean OR r.queue = ANY($1::text[]))
+  GROUP BY r.queue, r.partition
   UNION ALL
-  SELECT r.queue, r.partition, 0, 1, 0, CASE WHEN r.wake_at <> 0 AND r.wake_at <= clock.now THEN r.wake_at ELSE r.created_at END
-  FROM durable_runs r CROSS JOIN clock
+  SELECT r.queue, r.partition, 0, 0, pg_catalog.count(*), NULL
+  FROM clock CROSS JOIN durable_runs r
+  WHERE r.queue <> '' AND r.status = 'pending' AND r.wake_at <> 0 AND NOT r.paused AND NOT r.cancel_asked
+    AND r.wake_at > clock.now AND ($2::boolean OR r.queue = ANY($1::text[]))
+  GROUP BY r.queue, r.partition
+  UNION ALL
+  SELECT r.queue, r.partition, 0, 1, 0, r.created_at FROM durable_runs r
   WHERE r.queue <> '' AND r.cancel_asked AND r.status IN ('pending', 'interrupted') AND r.status = 'interrupted' AND r.paused
     AND r.code IN ('', 'not_registered') AND ($2::boolean OR r.queue = ANY($1::text[]))
   UNION ALL
@@ -212,52 +211,50 @@ FROM (
 WITH RECURSIVE clock AS MATERIALIZED (SELECT (extract(epoch FROM pg_catalog.clock_timestamp())::numeric * 1000000::numeric)::bigint AS now),
 me AS MATERIALIZED (
   SELECT r.no, r.queue, r.partition,
-    CASE WHEN r.wake_at <> 0 AND r.wake_at <= clock.now THEN r.wake_at ELSE r.created_at END - r.priority * 3600000000 AS rank,
+    CASE WHEN r.wake_at <> 0 AND r.status = 'pending' THEN r.wake_at ELSE r.created_at END - r.priority * 3600000000 AS rank,
     r.queue <> '' AND (NOT r.paused OR r.cancel_asked)
       AND (r.status = 'interrupted' AND r.code IN ('', 'not_registered') OR r.status = 'pending' AND NOT r.cancel_asked AND r.wake_at <= clock.now) AS lined
   FROM durable_runs r CROSS JOIN clock WHERE r.id = ANY($1::text[])),
 lanes (status, workflow, version) AS (
   (SELECT r.status, r.workflow, r.version FROM durable_runs r
-   WHERE r.queue <> '' AND r.wake_at = 0 AND NOT r.paused
-     AND (r.status = 'pending' AND NOT r.cancel_asked OR r.status = 'interrupted' AND r.code IN ('', 'not_registered'))
+   WHERE r.queue <> '' AND NOT r.paused
+     AND (r.status = 'pending' AND r.wake_at = 0 AND NOT r.cancel_asked OR r.status = 'interrupted' AND r.code IN ('', 'not_registered'))
    ORDER BY r.status, r.workflow, r.version LIMIT 1)
   UNION ALL
   SELECT n.status, n.workflow, n.version FROM lanes l CROSS JOIN LATERAL (
     SELECT r.status, r.workflow, r.version FROM durable_runs r
-    WHERE r.queue <> '' AND r.wake_at = 0 AND NOT r.paused
-      AND (r.status = 'pending' AND NOT r.cancel_asked OR r.status = 'interrupted' AND r.code IN ('', 'not_registered'))
+    WHERE r.queue <> '' AND NOT r.paused
+      AND (r.status = 'pending' AND r.wake_at = 0 AND NOT r.cancel_asked OR r.status = 'interrupted' AND r.code IN ('', 'not_registered'))
       AND (r.status, r.workflow, r.version) > (l.status, l.workflow, l.version)
     ORDER BY r.status, r.workflow, r.version LIMIT 1) n
 ),
-timed (status, workflow, version) AS (
-  (SELECT r.status, r.workflow, r.version FROM durable_runs r
-   WHERE r.queue <> '' AND r.wake_at <> 0 AND NOT r.paused
-     AND (r.status = 'pending' OR r.status = 'interrupted' AND r.code IN ('', 'not_registered'))
-   ORDER BY r.status, r.workflow, r.version LIMIT 1)
+timed (workflow, version, priority) AS (
+  SELECT f.workflow, f.version, f.priority FROM me CROSS JOIN LATERAL (
+    SELECT r.workflow, r.version, r.priority FROM durable_runs r
+    WHERE r.queue <> '' AND r.status = 'pending' AND r.wake_at <> 0 AND NOT r.paused AND NOT r.cancel_asked
+      AND r.queue = me.queue AND r.partition = me.partition
+    ORDER BY r.workflow, r.version, r.priority LIMIT 1) f
   UNION ALL
-  SELECT n.status, n.workflow, n.version FROM timed l CROSS JOIN LATERAL (
-    SELECT r.status, r.workflow, r.version FROM durable_runs r
-    WHERE r.queue <> '' AND r.wake_at <> 0 AND NOT r.paused
-      AND (r.status = 'pending' OR r.status = 'interrupted' AND r.code IN ('', 'not_registered'))
-      AND (r.status, r.workflow, r.version) > (l.status, l.workflow, l.version)
-    ORDER BY r.status, r.workflow, r.version LIMIT 1) n
+  SELECT n.workflow, n.version, n.priority FROM timed l CROSS JOIN me CROSS JOIN LATERAL (
+    SELECT r.workflow, r.version, r.priority FROM durable_runs r
+    WHERE r.queue <> '' AND r.status = 'pending' AND r.wake_at <> 0 AND NOT r.paused AND NOT r.cancel_asked
+      AND r.queue = me.queue AND r.partition = me.partition
+      AND (r.workflow, r.version, r.priority) > (l.workflow, l.version, l.priority)
+    ORDER BY r.workflow, r.version, r.priority LIMIT 1) n
 )
 SELECT me.lined, CASE WHEN NOT me.lined THEN 0 ELSE
   (SELECT pg_catalog.count(*) FROM lanes l JOIN durable_runs r
-     ON r.queue <> '' AND r.wake_at = 0 AND NOT r.paused
-      AND (r.status = 'pending' AND NOT r.cancel_asked OR r.status = 'interrupted' AND r.code IN ('', 'not_registered'))
+     ON r.queue <> '' AND NOT r.paused
+      AND (r.status = 'pending' AND r.wake_at = 0 AND NOT r.cancel_asked OR r.status = 'interrupted' AND r.code IN ('', 'not_registered'))
       AND r.status = l.status AND r.workflow = l.workflow AND r.version = l.version AND r.queue = me.queue AND r.partition = me.partition
       AND (r.created_at - r.priority * 3600000000, r.no) < (me.rank, me.no))
-  + (SELECT pg_catalog.count(*) FROM timed l JOIN durable_runs r
-     ON r.queue <> '' AND r.wake_at <> 0 AND NOT r.paused
-      AND (r.status = 'pending' OR r.status = 'interrupted' AND r.code IN ('', 'not_registered'))
-      AND r.status = l.status AND r.workflow = l.workflow AND r.version = l.version AND r.queue = me.queue AND r.partition = me.partition
-     CROSS JOIN clock
-     WHERE (r.status = 'interrupted' OR r.wake_at <= clock.now AND NOT r.cancel_asked)
-       AND (CASE WHEN r.wake_at <= clock.now THEN r.wake_at ELSE r.created_at END - r.priority * 3600000000, r.no) < (me.rank, me.no))
-  + (SELECT pg_catalog.count(*) FROM durable_runs r CROSS JOIN clock
+  + (SELECT pg_catalog.count(*) FROM timed l CROSS JOIN clock JOIN durable_runs r
+     ON r.queue <> '' AND r.status = 'pending' AND r.wake_at <> 0 AND NOT r.paused AND NOT r.cancel_asked
+      AND r.queue = me.queue AND r.partition = me.partition AND r.workflow = l.workflow AND r.version = l.version AND r.priority = l.priority
+      AND r.wake_at <= clock.now AND (r.wake_at, r.no) < (me.rank + l.priority * 3600000000, me.no))
+  + (SELECT pg_catalog.count(*) FROM durable_runs r
      WHERE r.queue <> '' AND r.cancel_asked AND r.status IN ('pending', 'interrupted') AND r.status = 'interrupted' AND r.paused
        AND r.code IN ('', 'not_registered') AND r.queue = me.queue AND r.partition = me.partition
-       AND (CASE WHEN r.wake_at <> 0 AND r.wake_at <= clock.now THEN r.wake_at ELSE r.created_at END - r.priority * 3600000000, r.no) < (me.rank, me.no))
+       AND (r.created_at - r.priority * 3600000000, r.no) < (me.rank, me.no))
   END
 FROM me
