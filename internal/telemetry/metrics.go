@@ -35,7 +35,8 @@ type Metrics struct {
 	batch                                                         metric.Int64Histogram
 	gauges                                                        gauges
 	registered                                                    metric.Registration
-	quarantined                                                   rareCount
+	quarantined                                                   rare[int64]
+	queues                                                        rare[[]store.QueueState]
 }
 
 // MetricsOptions configure Metrics: who measures, and where the values that are asked for
@@ -146,8 +147,8 @@ func NewMetrics(o MetricsOptions) (*Metrics, error) {
 		runs:      in.gauge("durable.runs", "{run}", "Runs in the store that have not ended, by workflow and status."),
 		stuck:     in.gauge("durable.run.stuck", "{run}", "Runs that cannot go on, by code."),
 		unserved:  in.gauge("durable.run.unserved", "{run}", "Runs whose workflow and version no live executor serves."),
-		depth:     in.gauge("durable.queue.depth", "{run}", "Pending runs."),
-		age:       in.age("durable.queue.age", "Age of the oldest pending run."),
+		depth:     in.gauge("durable.queue.depth", "{run}", "Pending runs; of a queue: the runs in line."),
+		age:       in.age("durable.queue.age", "Age of the oldest pending run; of a queue: how long the oldest run in line has been due."),
 	}
 	g := &m.gauges
 	var err error
@@ -319,7 +320,7 @@ func (m *Metrics) collect(ctx context.Context, o metric.Observer) error {
 	if m.options.Closing() {
 		return nil
 	}
-	for _, observe := range []func(context.Context, metric.Observer) error{m.collectRuns, m.collectStuck, m.collectQueue} {
+	for _, observe := range []func(context.Context, metric.Observer) error{m.collectRuns, m.collectStuck, m.collectPending, m.collectQueues} {
 		if err := observe(ctx, o); err != nil {
 			return m.options.StoreError(err)
 		}
@@ -365,8 +366,8 @@ func (m *Metrics) collectStuck(ctx context.Context, o metric.Observer) error {
 	return nil
 }
 
-// collectQueue observes the runs that are pending, and how long the oldest of them has been.
-func (m *Metrics) collectQueue(ctx context.Context, o metric.Observer) error {
+// collectPending observes the runs that are pending, and how long the oldest of them has been.
+func (m *Metrics) collectPending(ctx context.Context, o metric.Observer) error {
 	pending := store.Filter{Statuses: []store.Status{store.Pending}}
 	n, err := m.options.Store.Count(ctx, pending, "")
 	if err != nil {
@@ -386,30 +387,57 @@ func (m *Metrics) collectQueue(ctx context.Context, o metric.Observer) error {
 	return nil
 }
 
-// rareShare is the divisor for the share of the time that a rareCount may take.
+// collectQueues observes the lines of the queues that were defined. Other queues may be as
+// many as somebody makes up names.
+func (m *Metrics) collectQueues(ctx context.Context, o metric.Observer) error {
+	kept := store.CapabilitiesOf(m.options.Store).Queues
+	if kept == nil {
+		return nil
+	}
+	queues, err := m.queues.ask(func() ([]store.QueueState, error) { return kept.Queues(ctx) })
+	if err != nil {
+		return err
+	}
+	for i := range queues {
+		q := &queues[i]
+		if q.Revision == 0 {
+			continue
+		}
+		name := metric.WithAttributes(attrQueue.String(q.Name))
+		o.ObserveInt64(m.gauges.depth, q.InLine, name)
+		oldest := 0.0
+		if q.Oldest != 0 {
+			oldest = max(m.options.Now().Sub(q.Oldest), 0).Seconds()
+		}
+		o.ObserveFloat64(m.gauges.age, oldest, name)
+	}
+	return nil
+}
+
+// rareShare is the divisor for the share of the time that reading what is rare may take.
 const rareShare = 100
 
-// rareCount is a number for which a store may read much: kept failed runs may be many,
-// and not every store has an index by code. It is counted only so often that counting
-// takes a hundredth of the time; between two counts, the last one is used.
-type rareCount struct {
+// rare is something for which a store may read much: kept failed runs may be many, and not
+// every store has an index by code; runs in line may be many. It is read only so often that
+// reading takes a hundredth of the time; between two reads, the last one is used.
+type rare[T any] struct {
 	mu   sync.Mutex
-	n    int64
+	v    T
 	next time.Time // not before
 }
 
-func (c *rareCount) ask(count func() (int64, error)) (int64, error) {
+func (c *rare[T]) ask(read func() (T, error)) (T, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	began := time.Now()
 	if began.Before(c.next) {
-		return c.n, nil
+		return c.v, nil
 	}
-	n, err := count()
+	v, err := read()
 	ended := time.Now()
 	c.next = ended.Add(rareShare * ended.Sub(began))
 	if err == nil {
-		c.n = n
+		c.v = v
 	}
-	return c.n, err
+	return c.v, err
 }

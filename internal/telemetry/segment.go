@@ -40,5 +40,8 @@ func (tc *Tracing) BeginSegment(row *store.Run, recovered bool) *Segment {
 	}
 	span.SetAttributes(AttrRun.String(row.ID), AttrWorkflow.String(row.Workflow), AttrVersion.String(row.Version),
 		attrRecover.Bool(recovered), AttrExecutor.String(tc.ExecutorID))
+	if !recovered {
+		describeQueue(span, row, "begin", "process")
+	}
 	return &Segment{Context: span.SpanContext(), Span: span}
 }

@@ -138,10 +138,24 @@ func (tc *Tracing) StartAgain(row *store.Run, s *Start, created store.Time) {
 // start.
 func describeStart(span trace.Span, row *store.Run, version string) {
 	span.SetAttributes(AttrRun.String(row.ID), AttrWorkflow.String(row.Workflow), AttrVersion.String(version))
+	describeQueue(span, row, "enqueue", "send")
 	if row.Parent != "" {
 		span.SetAttributes(attrParentRun.String(row.Parent), AttrKey.String(row.ParentKey))
 	}
 	if row.ForkedFrom != "" {
 		span.SetAttributes(attrForkedFrom.String(row.ForkedFrom))
+	}
+}
+
+// describeQueue puts into the span of the start of a run on a queue, and into that of its
+// first segment, that the queue has carried the run from one to the other.
+func describeQueue(span trace.Span, row *store.Run, operation, typ string) {
+	if row.Queue == "" {
+		return
+	}
+	span.SetAttributes(attrMessaging.String("durable"), attrOperation.String(operation), attrOperationType.String(typ),
+		attrDestination.String(row.Queue), attrMessage.String(row.ID))
+	if row.Partition != "" {
+		span.SetAttributes(attrPartition.String(row.Partition))
 	}
 }

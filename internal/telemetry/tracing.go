@@ -67,6 +67,15 @@ const (
 	AttrItemsUndone = attribute.Key("durable.map.undone")
 	attrLink        = attribute.Key("durable.link")
 	attrErrorType   = attribute.Key("error.type")
+	attrQueue       = attribute.Key("durable.queue.name") // of metrics; spans have those of messages
+
+	// The semantic conventions of messaging, which are in development.
+	attrMessaging     = attribute.Key("messaging.system")
+	attrOperation     = attribute.Key("messaging.operation.name")
+	attrOperationType = attribute.Key("messaging.operation.type")
+	attrDestination   = attribute.Key("messaging.destination.name")
+	attrPartition     = attribute.Key("messaging.destination.partition.id")
+	attrMessage       = attribute.Key("messaging.message.id")
 
 	attrExceptionType    = attribute.Key("exception.type")
 	attrExceptionMessage = attribute.Key("exception.message")
