@@ -61,6 +61,7 @@ func run() int {
 		Logger:    slog.New(slog.DiscardHandler),
 		Capture:   durable.Capture{Env: []string{"BANK_KEY"}},
 		Grace:     grace(),
+		Queues:    queues(),
 	})
 	if err != nil {
 		fmt.Fprintln(os.Stderr, err)
@@ -72,6 +73,9 @@ func run() int {
 		cli.Command(eng, cli.EngineSchema(schema)),
 		&cobra.Command{Use: "many N [ID]", Short: "Start many runs that nobody here executes", RunE: func(_ *cobra.Command, args []string) error {
 			return many(ctx, st, args)
+		}},
+		&cobra.Command{Use: "enqueue ID [PARTITION]", Short: "Put a mail in line", RunE: func(_ *cobra.Command, args []string) error {
+			return enqueue(durable.NewContext(ctx, eng), args)
 		}},
 		&cobra.Command{Use: "forge", Short: "Start a run with a header that pretends", RunE: func(*cobra.Command, []string) error {
 			_, err := operate.On(eng).StartJSON(ctx, "count", "forged", json.RawMessage("0"), durable.Header("holdfast.command", os.Getenv("SHOP_HEADER")))
@@ -133,6 +137,32 @@ func serve(ctx context.Context, eng *durable.Engine) error {
 	return http.Serve(l, dashboard.Handler(eng, dashboard.Options{ShowPayloads: true}))
 }
 
+// queues are what the shop declares where a test is about queues.
+func queues() []durable.Queue {
+	if os.Getenv("SHOP_QUEUE") == "" {
+		return nil
+	}
+	return []durable.Queue{{Name: "emails", Max: 2, MaxPerPartition: 1, Rate: 100, Per: time.Minute}}
+}
+
+// enqueue puts a mail in line, for whoever serves.
+func enqueue(ctx context.Context, args []string) error {
+	o := []durable.StartOption{durable.OnQueue("emails")}
+	if len(args) > 1 {
+		o = append(o, durable.Partition(args[1]))
+	}
+	_, err := durable.Ref[string, string]("mail").Enqueue(ctx, args[0], args[0], o...)
+	return err
+}
+
+// mail renders and sends.
+func mail(ctx context.Context, id string) (string, error) {
+	if err := durable.Do(ctx, "render", body("render", Order{ID: id})); err != nil {
+		return "", err
+	}
+	return "sent", durable.Do(ctx, "send", body("send", Order{ID: id}))
+}
+
 func workflows() []durable.Definition {
 	names := []string{"reserve", "charge", "approve", "ship"}
 	if os.Getenv("SHOP_FRAUD") != "" {
@@ -142,6 +172,7 @@ func workflows() []durable.Definition {
 		durable.Define("checkout", checkout, durable.Steps(names...)),
 		durable.Define("count", count),
 		durable.Define("hostile", hostile),
+		durable.Define("mail", mail),
 		durable.Define("two", two),
 		durable.Define("parent", func(ctx context.Context, n int) (int, error) {
 			return durable.Ref[int, int]("count").Run(ctx, durable.AutoID, n)
