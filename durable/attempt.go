@@ -163,7 +163,7 @@ func (st *step) repeats(a *attempt, err error) (wait store.Time, again bool) {
 		st.cutOff = true
 		return 0, true
 	}
-	if st.tx != nil && st.tx.again {
+	if st.tx.repeats() {
 		return st.call.scope.run.eng.now().Add(st.tx.pause(err)), true
 	}
 	return 0, false

@@ -36,7 +36,7 @@ var ErrNoTransactions = errors.New("durable: this store has no transactions for 
 // recorded as that of a Step. It may run more than once: if the database
 // reports a conflict with another transaction (SQLSTATE 40001, 40P01, SQLITE_BUSY), or
 // if the connection is lost, everything is rolled back and fn runs again, in a new
-// transaction, without counting as an attempt. So fn must keep its effects within tx.
+// transaction, without counting as an attempt, up to a hundred times in a row. So fn must keep its effects within tx.
 //
 // fn must not commit or roll back, must not use tx after it has returned, and makes no
 // durable calls; Start and Signal need InTx(tx). In SQLite nobody else writes while fn
@@ -87,9 +87,14 @@ type transaction struct {
 	long *time.Timer
 	// again: the attempt came to nothing for a reason that is not its own, and is made again.
 	again bool
-	vain  int // how often in a row
+	vain  int  // how often in a row
+	begun bool // the last one had begun
 	said  bool
 }
+
+// maxVain is how often in a row a transaction that could begin may come to nothing. More
+// often it is the body: one that ends its own connection, for example.
+const maxVain = 100
 
 // A step that holds the database longer than this is logged.
 const longTransaction = 5 * time.Second
@@ -110,6 +115,7 @@ func (t *transaction) begin(ctx context.Context) (handle any, err error) {
 	} else if err := r.flush(); err != nil {
 		return nil, err
 	}
+	t.begun = false
 	if t.tx, err = can.BeginTx(ctx); err != nil {
 		t.tx = nil
 		t.release()
@@ -121,6 +127,7 @@ func (t *transaction) begin(ctx context.Context) (handle any, err error) {
 		}
 		return nil, err
 	}
+	t.begun = true
 	t.long = time.AfterFunc(longTransaction, func() {
 		r.logLine(slog.LevelWarn, "durable: a transactional step holds its transaction for long; with SQLite nobody else can write meanwhile", slog.String("step", t.step.call.key), slog.Int64("after_ms", longTransaction.Milliseconds()))
 	})
@@ -211,6 +218,18 @@ func (t *transaction) commit(w *commit.Write, rival store.Event) error {
 		return err
 	}
 	return &vainError{err}
+}
+
+// repeats reports whether the attempt is made again without counting.
+func (t *transaction) repeats() bool {
+	if t == nil || !t.again {
+		return false
+	}
+	if t.begun && t.vain >= maxVain {
+		t.again, t.vain = false, 0
+		return false
+	}
+	return true
 }
 
 // pause returns how long to wait before the attempt is made again.

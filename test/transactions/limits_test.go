@@ -1,0 +1,229 @@
+package transactions_test
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/jmoiron/sqlx"
+	"github.com/stretchr/testify/require"
+
+	"github.com/holdfast-dev/holdfast/durable"
+	"github.com/holdfast-dev/holdfast/operate"
+	"github.com/holdfast-dev/holdfast/store"
+)
+
+func TestABodyInATransactionMakesNoDurableCallsAndNoWritesBesideIt(t *testing.T) {
+	onEach(t, func(t *testing.T, b *bank) {
+		other := echo()
+		calls := map[string]func(ctx context.Context) error{
+			"step": func(ctx context.Context) error {
+				return durable.Do(ctx, "inner", func(context.Context) error { return nil })
+			},
+			"transaction": func(ctx context.Context) error {
+				_, err := durable.Transact(ctx, "inner", func(context.Context, *sqlx.Tx) (int, error) { return 0, nil })
+				return err
+			},
+			"start":    func(ctx context.Context) error { _, err := other.Start(ctx, "other", 1); return err },
+			"signal":   func(ctx context.Context) error { return durable.Signal(ctx, "r-signal", "x", 1) },
+			"cancel":   func(ctx context.Context) error { return b.last.Cancel(ctx, "r-cancel", "") },
+			"progress": func(ctx context.Context) error { return durable.SaveProgress(ctx, 1) },
+		}
+		wf := durable.Define("w", func(ctx context.Context, call string) (int, error) {
+			return durable.RetryTransact(ctx, "move", durable.Policy{Initial: 1}, func(ctx context.Context, tx *sqlx.Tx) (int, error) {
+				if err := mark(tx, call); err != nil {
+					return 0, err
+				}
+				return 1, calls[call](ctx)
+			})
+		})
+		ctx := b.engine(t, durable.Options{Workflows: []durable.Definition{wf, other}})
+		for call := range calls {
+			_, err := wf.Run(ctx, "r-"+call, call)
+			require.ErrorIs(t, err, durable.ErrNested, call)
+			require.Zero(t, b.applied(t, call), call)
+		}
+		_, err := b.last.Get(ctx, "other")
+		require.ErrorIs(t, err, durable.ErrNotFound)
+	})
+}
+
+func TestATransactionalStepCannotBeRelaxedAndNotWithoutAFunction(t *testing.T) {
+	b := newBank(t, "sqlite")
+	wf := durable.Define("w", func(ctx context.Context, relaxed bool) (int, error) {
+		if relaxed {
+			return durable.Transact(ctx, "move", func(context.Context, *sqlx.Tx) (int, error) { return 1, nil }, durable.Relaxed())
+		}
+		return durable.Transact[int, *sql.Tx](ctx, "move", nil)
+	})
+	ctx := b.engine(t, durable.Options{Workflows: []durable.Definition{wf}})
+	for _, relaxed := range []bool{true, false} {
+		_, err := wf.Run(ctx, fmt.Sprint(relaxed), relaxed)
+		require.ErrorIs(t, err, durable.ErrInvalid)
+	}
+}
+
+func TestACancelledBodyLeavesNothingBehindAndOneThatSucceedsIsRecorded(t *testing.T) {
+	onEach(t, func(t *testing.T, b *bank) {
+		begun := make(chan struct{})
+		wf := durable.Define("w", func(ctx context.Context, heeds bool) (int, error) {
+			return durable.Transact(ctx, "move", func(ctx context.Context, tx *sqlx.Tx) (int, error) {
+				if err := mark(tx, fmt.Sprint("heeds ", heeds)); err != nil {
+					return 0, err
+				}
+				if heeds {
+					begun <- struct{}{}
+					<-ctx.Done()
+					return 0, context.Cause(ctx)
+				}
+				return 1, nil
+			})
+		})
+		ctx := b.engine(t, durable.Options{Workflows: []durable.Definition{wf}, Grace: time.Millisecond})
+		_, err := durable.Recover(ctx)
+		require.NoError(t, err)
+		h, err := wf.Start(ctx, "r", true)
+		require.NoError(t, err)
+		<-begun
+		e := b.last
+		if b.kind == "sqlite" {
+			// The body has the writer, so the cancel waits for it. Close ends it, as a shutdown does.
+			go func() { _ = e.Close() }()
+			_, err = h.Wait(ctx)
+			require.ErrorIs(t, err, durable.ErrInterrupted)
+		} else {
+			require.NoError(t, e.Cancel(ctx, "r", "enough"))
+			_, err = h.Wait(ctx)
+			require.ErrorIs(t, err, durable.ErrRunCancelled)
+		}
+		eventually(t, "nothing of it is left", func() bool { return b.applied(t, "heeds true") == 0 })
+	})
+}
+
+// An owner that was replaced while its body ran is fenced, and its writes are undone.
+func TestTheTransactionOfAnOwnerThatWasReplacedIsRolledBack(t *testing.T) {
+	b := newBank(t, "postgres") // on SQLite nobody can be replaced while a transaction is open
+	var bodies atomic.Int32
+	begun, goOn := make(chan struct{}), make(chan struct{})
+	wf := durable.Define("w", func(ctx context.Context, _ int) (int, error) {
+		return durable.Transact(ctx, "move", func(_ context.Context, tx *sqlx.Tx) (int, error) {
+			n := int(bodies.Add(1))
+			if n == 1 {
+				close(begun)
+				<-goOn
+			}
+			return n, move(tx, fmt.Sprint("body ", n), 0, 1, 5)
+		})
+	})
+	// The first engine cannot beat any more once its body has begun.
+	deaf := &deafStore{Store: b.open(t)}
+	first, err := durable.Open(t.Context(), deafTransactor{deaf, store.CapabilitiesOf(deaf.Store).Transactor}, durable.Options{Workflows: []durable.Definition{wf}, Lease: durable.MinLease})
+	require.NoError(t, err)
+	defer func() { _ = deaf.Store.Close() }()
+	_, err = wf.Start(durable.NewContext(t.Context(), first), "r", 0)
+	require.NoError(t, err)
+	<-begun
+	deaf.deaf.Store(true)
+	ctx := b.engine(t, durable.Options{Workflows: []durable.Definition{wf}, Lease: durable.MinLease})
+	h, err := wf.Handle(ctx, "r")
+	require.NoError(t, err)
+	eventually(t, "another engine has made the step", func() bool {
+		_, err := durable.Recover(ctx)
+		require.NoError(t, err)
+		return bodies.Load() > 1
+	})
+	n, err := h.Wait(ctx)
+	require.NoError(t, err)
+	require.Equal(t, 2, n)
+	close(goOn)
+	require.NoError(t, first.Close())
+	require.Zero(t, b.applied(t, "body 1"))
+	require.Equal(t, 1, b.applied(t, "body 2"))
+	require.Equal(t, accounts*deposit, b.sum(t))
+}
+
+// deafStore takes no heartbeat once it is deaf.
+type deafStore struct {
+	store.Store
+	deaf atomic.Bool
+}
+
+func (s *deafStore) Beat(ctx context.Context, x store.Executor) (store.Pulse, error) {
+	if s.deaf.Load() && !x.Leaving {
+		return store.Pulse{}, errors.New("no answer")
+	}
+	return s.Store.Beat(ctx, x)
+}
+
+type deafTransactor struct {
+	*deafStore
+	store.Transactor
+}
+
+// An interrupted statement makes SQLite roll the whole transaction back without a
+// word, and the next one would be durable on its own.
+func TestAStatementThatIsInterruptedLeavesNothingBehind(t *testing.T) {
+	onEach(t, func(t *testing.T, b *bank) {
+		wf := durable.Define("w", func(ctx context.Context, _ int) (int, error) {
+			return durable.Transact(ctx, "move", func(ctx context.Context, tx *sqlx.Tx) (int, error) {
+				if err := mark(tx, "first"); err != nil {
+					return 0, err
+				}
+				short, cancel := context.WithTimeout(ctx, 20*time.Millisecond)
+				defer cancel()
+				long := `SELECT pg_sleep(30)`
+				if b.kind == "sqlite" {
+					long = `INSERT INTO applied (what) WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n) SELECT 'many' FROM n`
+				}
+				switch _, err := tx.ExecContext(short, long); {
+				case err == nil:
+					return 0, errors.New("it was not interrupted")
+				case b.kind == "postgres":
+					return 0, err
+				}
+				_ = mark(tx, "after") // what a careless body does
+				return 1, nil
+			})
+		})
+		ctx := b.engine(t, durable.Options{Workflows: []durable.Definition{wf}})
+		_, err := wf.Run(ctx, "r", 0)
+		require.Error(t, err)
+		for _, what := range []string{"first", "many", "after"} {
+			require.Zero(t, b.applied(t, what), what)
+		}
+	})
+}
+
+func TestABodyThatCommitsItselfFailsAndOnSQLiteHasDoneNothing(t *testing.T) {
+	onEach(t, func(t *testing.T, b *bank) {
+		wf := durable.Define("w", func(ctx context.Context, how string) (int, error) {
+			return durable.Transact(ctx, "move", func(_ context.Context, tx *sqlx.Tx) (int, error) {
+				if err := mark(tx, how); err != nil {
+					return 0, err
+				}
+				if how == "commit" {
+					_ = tx.Commit()
+				} else {
+					_ = tx.Rollback()
+				}
+				return 1, nil
+			})
+		})
+		ctx := b.engine(t, durable.Options{Workflows: []durable.Definition{wf}})
+		for _, how := range []string{"commit", "rollback"} {
+			_, err := wf.Run(ctx, how, how)
+			require.ErrorContains(t, err, "which it must leave to the library", how)
+		}
+		require.Zero(t, b.applied(t, "rollback"))
+		if b.kind == "sqlite" {
+			require.Zero(t, b.applied(t, "commit"))
+		}
+		h, err := operate.On(b.last).Verify(ctx, "commit")
+		require.NoError(t, err)
+		require.Empty(t, h.Findings)
+	})
+}
