@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	_ "github.com/jackc/pgx/v5/stdlib"
 	"github.com/jmoiron/sqlx"
 	"github.com/stretchr/testify/require"
 	"go.uber.org/goleak"
@@ -26,6 +27,7 @@ type bank struct {
 	dsn  string // a path or a connection string
 	db   *sqlx.DB
 	last *durable.Engine // the one opened last
+	pgx  bool            // the store is made of a pool of pgx
 }
 
 // onEach runs a test on an empty bank of each kind.
@@ -73,6 +75,14 @@ func (b *bank) connect(t *testing.T) {
 func (b *bank) open(t testing.TB) store.Store {
 	var st store.Store
 	var err error
+	if b.pgx {
+		db, err := sqlx.Open("pgx", b.dsn)
+		require.NoError(t, err)
+		t.Cleanup(func() { _ = db.Close() })
+		st, err = postgres.New(db, postgres.Options{DSN: b.dsn})
+		require.NoError(t, err)
+		return st
+	}
 	if b.kind == "sqlite" {
 		st, err = sqlite.OpenOptions(b.dsn, sqlite.Options{Synchronous: sqlite.Normal})
 	} else {

@@ -85,7 +85,14 @@ func (b *bank) requireOnce(t testing.TB, n int) {
 // A commit is cut before it reaches the server, after the server has carried it out, and
 // while the server may still be at it. Only what the library commits for a step counts.
 func TestATransferHappensOnceThoughTheConnectionIsCutAtItsCommit(t *testing.T) {
+	for _, driver := range []string{"lib/pq", "pgx"} {
+		t.Run(driver, func(t *testing.T) { testCuts(t, driver) })
+	}
+}
+
+func testCuts(t *testing.T, driver string) {
 	b := newBank(t, "postgres")
+	b.pgx = driver == "pgx"
 	p := proxy.New(t, proxy.Target(b.dsn))
 	direct := b.dsn
 	b.dsn = p.DSN(direct)
@@ -94,7 +101,7 @@ func TestATransferHappensOnceThoughTheConnectionIsCutAtItsCommit(t *testing.T) {
 	ctx := b.engine(t, durable.Options{Workflows: []durable.Definition{wf}})
 	var n, cuts atomic.Int64
 	p.SetPolicy(func(r proxy.Request) proxy.Action {
-		if !slices.ContainsFunc(r.SQL, func(sql string) bool { return strings.HasPrefix(sql, "COMMIT") }) {
+		if !slices.ContainsFunc(r.SQL, func(sql string) bool { return strings.EqualFold(sql, "COMMIT") }) {
 			return proxy.Pass
 		}
 		switch n.Add(1) % 6 {
