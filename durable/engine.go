@@ -141,6 +141,9 @@ func Open(ctx context.Context, st store.Store, o Options) (*Engine, error) {
 		e.archiver = newArchiver(e)
 		e.archiver.Start(e.life.loops)
 	}
+	if e.mailroom.requests = newDrainer(e); e.mailroom.requests != nil {
+		e.roster.loops.Go(func() { e.mailroom.requests.Loop(e.life.loops) })
+	}
 	if n := store.CapabilitiesOf(st).Notifier; n != nil {
 		e.roster.loops.Go(func() { e.mailroom.listen(e.life.loops, n) })
 		e.roster.loops.Go(func() { e.mailroom.loop(e.life.loops) })

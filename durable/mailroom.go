@@ -10,6 +10,7 @@ import (
 	"github.com/holdfast-dev/holdfast/internal/history"
 	"github.com/holdfast-dev/holdfast/internal/mail"
 	"github.com/holdfast-dev/holdfast/internal/nudge"
+	"github.com/holdfast-dev/holdfast/internal/requests"
 	"github.com/holdfast-dev/holdfast/store"
 )
 
@@ -24,8 +25,9 @@ import (
 //	deliver      cancels and pauses act at once, the rest goes into the run's mail.Box,
 //	             whose offer wakes the wait that wants it: await.go goes on
 type mailroom struct {
-	eng  *Engine
-	ring chan struct{} // some run may have mail
+	eng      *Engine
+	ring     chan struct{}     // some run may have mail
+	requests *requests.Drainer // nil: none by SQL are answered here
 }
 
 // send delivers a message and wakes its receiver if it is here.
@@ -145,6 +147,12 @@ func (mr *mailroom) sent(id string) {
 func (mr *mailroom) listen(ctx context.Context, n store.Notifier) {
 	for ctx.Err() == nil {
 		err := n.Notify(ctx, func(notice store.Notice) {
+			if notice.Requests || len(notice.RunIDs) == 0 {
+				mr.requests.Wake()
+			}
+			if notice.Requests && len(notice.RunIDs) == 0 {
+				return
+			}
 			mr.eng.watchers.notify(notice.RunIDs)
 			mr.arrived(notice.RunIDs)
 			if !mr.eng.claims.Recovered() {

@@ -26,6 +26,10 @@ type Retention struct {
 	// its values, PerWorkflow and Every are not used. A zero one keeps all runs
 	// of its workflow.
 	PerWorkflow map[string]Retention
+	// Requests is how long the answer to a request that a program has made by SQL is kept in
+	// its row (docs/guides/from-sql.md); zero: DefaultKeepRequests; negative: for ever. It is
+	// not used in PerWorkflow.
+	Requests time.Duration
 	// Every is how often the engine looks for runs to delete, the first time once it
 	// is open; zero: DefaultRetentionEvery; negative: never, so that only
 	// operate.Operator.Clean deletes runs.
@@ -35,6 +39,10 @@ type Retention struct {
 // DefaultRetentionEvery is how often the engine looks for runs to delete, unless
 // Retention.Every says otherwise.
 const DefaultRetentionEvery = time.Hour
+
+// DefaultKeepRequests is how long the answer to a request by SQL is kept, unless
+// Retention.Requests says otherwise.
+const DefaultKeepRequests = 7 * 24 * time.Hour
 
 // rules returns r in the form that the cleaner uses.
 func (r *Retention) rules() *cleaner.Retention {

@@ -153,3 +153,29 @@ func (n Notifier) Notify(ctx context.Context, fn func(store.Notice)) error {
 	}
 	return backend.Notify(ctx, fn)
 }
+
+// A Requester is a Notifier that passes on the requests table of its backend.
+type Requester struct{ Notifier }
+
+// DrainRequests counts as a write only if it has answered something. Dying before it is
+// the same as dying after the write before it.
+func (r Requester) DrainRequests(ctx context.Context, d store.Drain) (store.Drained, error) {
+	if r.IsDead() {
+		return store.Drained{}, store.ErrClosed
+	}
+	got, err := r.Store.Store.(store.Requests).DrainRequests(ctx, d)
+	if len(got.Answers) > 0 {
+		if _, alive := r.step(); !alive {
+			return store.Drained{}, store.ErrClosed
+		}
+	}
+	return got, err
+}
+
+// DropRequests fails once it is dead.
+func (r Requester) DropRequests(ctx context.Context, before store.Time, limit int) (int, error) {
+	if r.IsDead() {
+		return 0, store.ErrClosed
+	}
+	return r.Store.Store.(store.Requests).DropRequests(ctx, before, limit)
+}

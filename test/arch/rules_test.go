@@ -130,6 +130,7 @@ var rules = []rule{
 	{path: "internal/misuse"},
 	{path: "internal/nudge"},
 	{path: "internal/queues", ours: []string{"store"}},
+	{path: "internal/requests", ours: []string{"store", "internal/nudge"}},
 	{path: "internal/mail", ours: []string{"store", "internal/history"}},
 	{path: "internal/outline", ours: []string{"store", "internal/history"}},
 	{path: "internal/redact", ours: []string{"internal/guard"}},

@@ -1,0 +1,21 @@
+package requests
+
+import (
+	"encoding/json"
+	"fmt"
+
+	"github.com/holdfast-dev/holdfast/store"
+)
+
+// Object reads a JSON object whose values are strings; an empty text is an empty object.
+// The error matches store.ErrInvalid and says which column is wrong.
+func Object(column, text string) (map[string]string, error) {
+	if text == "" {
+		return nil, nil
+	}
+	var m map[string]string
+	if err := json.Unmarshal([]byte(text), &m); err != nil {
+		return nil, fmt.Errorf("%s is no JSON object whose values are strings: %w: %w", column, store.ErrInvalid, err)
+	}
+	return m, nil
+}
