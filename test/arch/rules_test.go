@@ -34,6 +34,7 @@ const (
 	compress  = "github.com/klauspost/compress"
 	term      = "golang.org/x/term"
 	uniseg    = "github.com/rivo/uniseg"
+	cron      = "github.com/robfig/cron/v3"
 	otlp      = "go.opentelemetry.io/proto/otlp"
 	protobuf  = "google.golang.org/protobuf"
 
@@ -118,6 +119,7 @@ var rules = []rule{
 	{path: "internal/storeclock", ours: []string{"store"}},
 	{path: "internal/archiver", ours: []string{"store", "internal/guard", "internal/history", "internal/nudge", "internal/runfile"}},
 	{path: "internal/claims", ours: []string{"store", "internal/commit", "internal/heart", "internal/history", "internal/nudge", "internal/queues", "internal/runlog", "internal/stuck", "internal/telemetry"}},
+	{path: "internal/calendar", modules: []string{cron}},
 	{path: "internal/cleaner", ours: []string{"store"}},
 	{path: "internal/commit", ours: []string{"store", "internal/history", "internal/payload", "internal/storeclock"}},
 	{path: "internal/heart", ours: []string{"store", "internal/host", "internal/nudge", "internal/storeclock"}},
