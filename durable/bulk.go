@@ -10,6 +10,7 @@ import (
 	"go.opentelemetry.io/otel/trace"
 
 	"github.com/holdfast-dev/holdfast/internal/commit"
+	"github.com/holdfast-dev/holdfast/internal/history"
 	"github.com/holdfast-dev/holdfast/internal/payload"
 	"github.com/holdfast-dev/holdfast/store"
 )
@@ -101,6 +102,8 @@ type bulkItem struct {
 	tries int
 	input []byte
 	span  trace.Span // of its start
+	// scheduled: a schedule starts it; nil: none does.
+	scheduled *history.Scheduled
 }
 
 // maxBulkTries limits how often an item is tried whose id is in use when it is
@@ -159,7 +162,9 @@ func (b *bulkStart) add(it bulkItem) error {
 // change makes the change that creates the run of an item: pending, without an
 // owner.
 func (b *bulkStart) change(it *bulkItem) store.Change {
-	row, created, _, span, _ := b.eng.newborn(b.ctx, b.def, it.id, it.input, &b.options)
+	options := b.options
+	options.scheduled = it.scheduled
+	row, created, _, span, _ := b.eng.newborn(b.ctx, b.def, it.id, it.input, &options)
 	it.span = span
 	created.At = row.CreatedAt
 	new(commit.Head).Append(it.id, &created)

@@ -177,7 +177,7 @@ func (rn *renewing) renew(n *renewal) outcome {
 		Data: history.Beginning{
 			Seed: hex.EncodeToString(seed[:]), MaxPayload: r.eng.options.MaxPayload, Declared: r.def.steps, Executor: r.eng.id, Segment: r.spans.Trace(),
 			Generation: generation, Inbox: seen, Pending: pending,
-			Headers: r.origin.headers, Deadline: r.origin.deadline, Exclusive: r.origin.exclusive, Attributes: r.decided.attributes, Environment: r.eng.program.recorded,
+			Headers: r.origin.headers, Deadline: r.origin.deadline, Exclusive: r.origin.exclusive, Attributes: r.decided.attributes, Environment: r.eng.program.recorded, Scheduled: r.origin.scheduled,
 			Run: history.IdentityOf(&r.row),
 		},
 	}

@@ -13,6 +13,7 @@ import (
 	"github.com/holdfast-dev/holdfast/internal/desk"
 	"github.com/holdfast-dev/holdfast/internal/history"
 	"github.com/holdfast-dev/holdfast/internal/payload"
+	"github.com/holdfast-dev/holdfast/internal/schedules"
 	"github.com/holdfast-dev/holdfast/internal/stuck"
 	"github.com/holdfast-dev/holdfast/internal/telemetry"
 	"github.com/holdfast-dev/holdfast/store"
@@ -176,6 +177,14 @@ func (d operators) Pause(ctx context.Context, id string, m history.MessageData) 
 
 func (d operators) Claim(ctx context.Context, id string, data *history.Claim, v *history.View) (claimed bool, err error) {
 	return d.eng.claims.Claim(ctx, id, data, v)
+}
+
+func (d operators) Schedules() *schedules.Acts {
+	st := store.CapabilitiesOf(d.eng.store).Schedules
+	if st == nil {
+		return nil
+	}
+	return &schedules.Acts{Schedules: st, Engine: scheduling{d.eng}, By: d.eng.id}
 }
 
 func (d operators) Clean(ctx context.Context, o cleaner.Options, retention any) (cleaner.Result, error) {

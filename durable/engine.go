@@ -92,6 +92,10 @@ func Open(ctx context.Context, st store.Store, o Options) (*Engine, error) {
 	if err != nil {
 		return nil, err
 	}
+	scheduled, err := definitionsOf(o.Schedules)
+	if err != nil {
+		return nil, err
+	}
 	sealer, err := o.newSealer(st.Limits())
 	if err != nil {
 		return nil, err
@@ -112,6 +116,9 @@ func Open(ctx context.Context, st store.Store, o Options) (*Engine, error) {
 	e.dormitory.open(e)
 	e.claims = newClaims(e)
 	e.recovery = claims.NewRecovery(e.claims)
+	if err := (scheduling{e}).declare(ctx, scheduled); err != nil {
+		return nil, err
+	}
 	if err := e.heart.Register(ctx); err != nil {
 		return nil, fmt.Errorf("%w: registering the executor: %w", ErrUnavailable, err)
 	}
@@ -134,6 +141,7 @@ func Open(ctx context.Context, st store.Store, o Options) (*Engine, error) {
 	e.roster.loops.Go(func() { e.recovery.Loop(e.life.loops) })
 	e.roster.loops.Go(func() { e.claims.Loop(e.life.loops) })
 	e.roster.loops.Go(func() { e.dormitory.loop(e.life.loops) })
+	scheduling{e}.keep()
 	if o.Retention.rules().Active() && o.Retention.Every > 0 {
 		e.roster.loops.Go(func() { newCleaner(e).Loop(e.life.loops, o.Retention.Every) })
 	}

@@ -32,6 +32,9 @@ type Info struct {
 	Attempt int
 	// LastCheckpoint is the time of the last event.
 	LastCheckpoint store.Time
+	// Schedule has started it, for the time ScheduledAt; empty: none has.
+	Schedule    string
+	ScheduledAt time.Time
 	// Headers it was started with, its own and those of its parent.
 	Headers map[string]string
 	// Exclusive are the keys it was started with: it holds them until it ends.
@@ -54,6 +57,9 @@ func (e *Engine) Get(ctx context.Context, id string) (Info, error) {
 		return Info{}, err
 	}
 	i.Headers, i.Exclusive = born.Headers, born.Exclusive
+	if s := born.Scheduled; s != nil {
+		i.Schedule, i.ScheduledAt = s.Schedule, s.At.Time()
+	}
 	i.Environment = environmentOf(&born)
 	i.Differences = i.Environment.Differences(e.program.environment)
 	i.Declared = born.Declared

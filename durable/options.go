@@ -21,6 +21,12 @@ type Options struct {
 	// Workflows whose code this engine has.
 	Workflows []Definition
 
+	// Schedules start runs at times, whichever engine is there then. Open stores those
+	// that are not stored yet, and replaces those that are stored with another
+	// declaration, with a WARN. A stored schedule that no program declares any longer
+	// goes on until operate.Operator.DeleteSchedule removes it.
+	Schedules []Schedule
+
 	// Name of this executor for people; empty: host name and process id.
 	Name string
 	// Build names the build of this program. Histories say which build executed a run

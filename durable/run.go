@@ -88,7 +88,8 @@ type origin struct {
 	maxPayload int            // how many bytes an encoded value may have
 	deadline   store.Time     // when the engine stops it; 0: never
 	headers    map[string]string
-	exclusive  []string        // keys it was started with
+	exclusive  []string // keys it was started with
+	scheduled  *history.Scheduled
 	trace      telemetry.Start // of the span of its start
 }
 

@@ -110,6 +110,7 @@ func (r *run) adopt(created *store.Event) error {
 		r.origin.forkSeeds = d.Fork.Seeds
 	}
 	r.origin.headers, r.origin.exclusive, r.origin.trace = d.Headers, d.Exclusive, telemetry.StartOf(&d)
+	r.origin.scheduled = d.Scheduled
 	r.ctx = telemetry.WithBaggage(r.ctx, d.Baggage)
 	if last := r.row.Last; last != nil && last.Type == store.RunResumed {
 		// The run is not stopped for that: the program is to judge it.

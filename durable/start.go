@@ -221,7 +221,7 @@ func (e *Engine) newborn(ctx context.Context, def *definition, id string, input 
 	}
 	var b [8]byte
 	_, _ = rand.Read(b[:]) // never fails, according to its documentation
-	born := &history.Beginning{Seed: hex.EncodeToString(b[:]), Declared: steps, Headers: o.headers, Deadline: row.DeadlineAt, MaxPayload: e.options.MaxPayload, Exclusive: o.exclusive, Attributes: o.attributes, Environment: e.program.recorded}
+	born := &history.Beginning{Seed: hex.EncodeToString(b[:]), Declared: steps, Headers: o.headers, Deadline: row.DeadlineAt, MaxPayload: e.options.MaxPayload, Exclusive: o.exclusive, Attributes: o.attributes, Environment: e.program.recorded, Scheduled: o.scheduled}
 	span, s = e.tracing.StartSpan(ctx, &row)
 	s.KeepIn(born)
 	born.Baggage = telemetry.Baggage(ctx)

@@ -12,6 +12,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/holdfast-dev/holdfast/internal/desk"
+	"github.com/holdfast-dev/holdfast/internal/history"
 	"github.com/holdfast-dev/holdfast/store"
 )
 
@@ -34,6 +35,7 @@ type startOptions struct {
 	input      reflect.Type                            // to compare it with that of an existing run
 	tx         any                                     // the transaction that it is part of; nil: none
 	signalID   string                                  // of a signal
+	scheduled  *history.Scheduled                      // by which schedule; nil: none
 }
 
 // refuse keeps the first error in the options.

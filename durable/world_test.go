@@ -198,7 +198,7 @@ func (d *disk) cut() {
 }
 
 // tamper sets onCommit, and tamperCalls onCall ("load", "list", "claim",
-// "beat", "executors"); nil takes it back.
+// "beat", "executors", "put schedule", "due schedules"); nil takes it back.
 func (d *disk) tamper(f func(batch []store.Change, forward func() []error) []error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -281,6 +281,16 @@ func (d *disk) Beat(ctx context.Context, e store.Executor) (p store.Pulse, err e
 func (d *disk) Executors(ctx context.Context) (es []store.Executor, err error) {
 	err = d.call("executors", func() error { es, err = d.Store.Executors(ctx); return err })
 	return es, err
+}
+
+func (d *disk) PutSchedule(ctx context.Context, sc store.Schedule) (got store.Schedule, err error) {
+	err = d.call("put schedule", func() error { got, err = d.Store.PutSchedule(ctx, sc); return err })
+	return got, err
+}
+
+func (d *disk) DueSchedules(ctx context.Context, limit int) (due store.DueSchedules, err error) {
+	err = d.call("due schedules", func() error { due, err = d.Store.DueSchedules(ctx, limit); return err })
+	return due, err
 }
 
 // logBook is a slog.Handler that keeps what it is told, without times.

@@ -86,6 +86,9 @@ type KeyUse struct {
 	Runs, Unfinished int
 	// Payloads of events and messages, on all branches and in all generations.
 	Payloads int
+	// Schedules whose input is stored under this key, whatever the filter says of runs. An
+	// engine that declares one stores it under its current key when it opens.
+	Schedules int
 }
 
 // KeysInUse reads the matching runs and says with which keys their payloads are
@@ -118,6 +121,16 @@ func (op *Operator) KeysInUse(ctx context.Context, f store.Filter) ([]KeyUse, er
 				use[id].Unfinished++
 			}
 		}
+	}
+	scheduled, err := op.keysOfSchedules(ctx)
+	if err != nil {
+		return nil, err
+	}
+	for id, n := range scheduled {
+		if use[id] == nil {
+			use[id] = &KeyUse{KeyID: id}
+		}
+		use[id].Schedules = n
 	}
 	list := make([]KeyUse, 0, len(use))
 	for _, u := range use {

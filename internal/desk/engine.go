@@ -11,6 +11,7 @@ import (
 	"github.com/holdfast-dev/holdfast/internal/commit"
 	"github.com/holdfast-dev/holdfast/internal/history"
 	"github.com/holdfast-dev/holdfast/internal/payload"
+	"github.com/holdfast-dev/holdfast/internal/schedules"
 	"github.com/holdfast-dev/holdfast/internal/stuck"
 	"github.com/holdfast-dev/holdfast/store"
 )
@@ -123,6 +124,9 @@ type Engine interface {
 	// StartJSON starts a run by the name of its workflow. options is a
 	// []durable.StartOption.
 	StartJSON(ctx context.Context, workflow, id string, input json.RawMessage, options any) (string, error)
+
+	// Schedules are the acts on schedules; nil: the store keeps none.
+	Schedules() *schedules.Acts
 
 	// Clean deletes runs that have ended. retention is a *durable.Retention; nil: that of
 	// the engine.

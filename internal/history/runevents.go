@@ -38,6 +38,13 @@ type Beginning struct {
 	Run         *Identity         `json:"run,omitempty"`         // nil: an earlier version of this library has begun it
 	Host        string            `json:"host,omitempty"`        // later generation: see Claim
 	PID         int               `json:"pid,omitempty"`         // the same
+	Scheduled   *Scheduled        `json:"scheduled,omitempty"`   // nil: no schedule has started the run
+}
+
+// Scheduled says which schedule has started a run, and for what time.
+type Scheduled struct {
+	Schedule string     `json:"schedule"`
+	At       store.Time `json:"at"`
 }
 
 // A Claim is what an event by which an executor claims a run says: workflow_started,

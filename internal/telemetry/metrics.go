@@ -29,14 +29,14 @@ type Metrics struct {
 	options    MetricsOptions
 	attributes sync.Map // *workflowAttributes by the name of the workflow
 
-	started, finished, recovered, retries, fenced, replayed, lost metric.Int64Counter
-	runDuration, stepDuration, attemptDuration                    metric.Float64Histogram
-	commitDuration, timerLag                                      metric.Float64Histogram
-	batch                                                         metric.Int64Histogram
-	gauges                                                        gauges
-	registered                                                    metric.Registration
-	quarantined                                                   rare[int64]
-	queues                                                        rare[[]store.QueueState]
+	started, finished, recovered, retries, fenced, replayed, lost, fires metric.Int64Counter
+	runDuration, stepDuration, attemptDuration                           metric.Float64Histogram
+	commitDuration, timerLag, scheduleDelay                              metric.Float64Histogram
+	batch                                                                metric.Int64Histogram
+	gauges                                                               gauges
+	registered                                                           metric.Registration
+	quarantined                                                          rare[int64]
+	queues                                                               rare[[]store.QueueState]
 }
 
 // MetricsOptions configure Metrics: who measures, and where the values that are asked for
@@ -140,6 +140,8 @@ func NewMetrics(o MetricsOptions) (*Metrics, error) {
 	m.attemptDuration = in.duration("durable.attempt.duration", "Time in the body of a step, by outcome.", daysBuckets)
 	m.commitDuration = in.duration("durable.commit.duration", "Time of a commit of the store.", secondsBuckets)
 	m.timerLag = in.duration("durable.timer.lag", "How much later than its time a sleep ended.", daysBuckets)
+	m.fires = in.counter("durable.schedule.fires", "{fire}", "Fires of schedules that this engine has decided, by outcome.")
+	m.scheduleDelay = in.duration("durable.schedule.delay", "How much later than it was due a schedule started its run.", daysBuckets)
 	m.batch = in.sizes("durable.commit.size", "{change}", "Runs that shared a commit.", 1, 2, 4, 8, 16, 32, 64, 128, 256, 512)
 	m.gauges = gauges{
 		executing: in.gauge("durable.run.executing", "{run}", "Runs with goroutines in this engine."),

@@ -14,11 +14,11 @@ import (
 // prints the figures of today. Lines, and references upward where there are many, are rounded up, so that a repair has room.
 var (
 	packageCeilings = map[string]struct{ files, lines, upward, longestFile, longestFunc int }{
-		"durable":          {81, 15500, 117, 530, 80},
+		"durable":          {82, 15850, 120, 530, 80},
 		"operate":          {28, 6000, 3, 545, 70},
 		"internal/claims":  {18, 2500, 3, 330, 47},
 		"internal/commit":  {14, 1750, 6, 312, 47},
-		"internal/history": {31, 5100, 10, 470, 80},
+		"internal/history": {31, 5150, 10, 470, 80},
 		"internal/payload": {12, 2500, 10, 530, 56},
 		"dashboard":        {9, 1050, 3, 215, 66},
 		"cli":              {34, 6000, 28, 380, 69},
@@ -70,7 +70,7 @@ func TestTheShapeOfTheCodeDoesNotGetWorse(t *testing.T) {
 		require.True(t, ok, path)
 		within(path+": files", p.Files, c.files)
 		if path == "durable" {
-			within("durable: exported types", p.Exported.Types, 67)
+			within("durable: exported types", p.Exported.Types, 71)
 		}
 		within(path+": lines", p.Lines, c.lines)
 		within(path+": references upward", p.Arrows.Upward, c.upward)

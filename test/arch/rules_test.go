@@ -109,7 +109,7 @@ var rules = []rule{
 
 	// Nobody's API. It serves the backends and the SDK, so it may not know them.
 	{path: "internal", ours: []string{"store"}},
-	{path: "internal/desk", ours: []string{"store", "internal/cleaner", "internal/commit", "internal/history", "internal/payload", "internal/stuck"}},
+	{path: "internal/desk", ours: []string{"store", "internal/cleaner", "internal/commit", "internal/history", "internal/payload", "internal/schedules", "internal/stuck"}},
 	{path: "internal/runfile", ours: []string{"store", "internal/history", "internal/payload"}},
 	{path: "internal/faults", ours: []string{"store", "internal/guard", "internal/history", "internal/misuse", "internal/payload"}},
 	{path: "internal/guard", ours: []string{"store"}},
@@ -136,6 +136,7 @@ var rules = []rule{
 	{path: "internal/mail", ours: []string{"store", "internal/history"}},
 	{path: "internal/outline", ours: []string{"store", "internal/history"}},
 	{path: "internal/redact", ours: []string{"internal/guard"}},
+	{path: "internal/schedules", ours: []string{"store", "internal/calendar", "internal/envelope"}},
 	{path: "internal/stuck", ours: []string{"store", "internal/history"}},
 	{path: "internal/telemetry", ours: []string{"store", "internal/commit", "internal/guard", "internal/history"}, modules: []string{otel, otel + "/trace", otel + "/metric"}},
 	{path: "internal/visible"},

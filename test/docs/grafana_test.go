@@ -106,7 +106,8 @@ func labelsExported(t *testing.T) map[string][]string {
 		})
 		open := func() *durable.Engine {
 			eng, err := durable.Open(ctx, data.Handle(), durable.Options{
-				Workflows: []durable.Definition{wf}, Grace: -1, Logger: slog.New(slog.DiscardHandler), MeterProvider: sdk.NewMeterProvider(sdk.WithReader(reader)),
+				Workflows: []durable.Definition{wf}, Schedules: []durable.Schedule{wf.Schedule("s", durable.Every(time.Minute), 0)},
+				Grace: -1, Logger: slog.New(slog.DiscardHandler), MeterProvider: sdk.NewMeterProvider(sdk.WithReader(reader)),
 				Queues: []durable.Queue{{Name: "q"}},
 			})
 			require.NoError(t, err)

@@ -38,7 +38,7 @@ var howCovered = map[string]string{
 
 	"durable.Attempt": isRead, "durable.Headers": isRead, "durable.IdempotencyKey": isRead, "durable.Logger": isRead, "durable.NamedProgress": isRead,
 	"durable.Progress": isRead, "durable.Published": isRead, "durable.RunID": isRead, "durable.RunVersion": isRead, "durable.WaitPublished": isRead,
-	"durable.Run.Wait": isRead, "durable.SpanIDs.NewIDs": isRead, "durable.SpanIDs.NewSpanID": isRead, "durable.WorkflowName": isRead,
+	"durable.Run.Wait": isRead, "durable.ScheduledAt": isRead, "operate.Operator.Schedules": isRead, "durable.SpanIDs.NewIDs": isRead, "durable.SpanIDs.NewSpanID": isRead, "durable.WorkflowName": isRead,
 
 	"durable.NewContext": isLife, "durable.Open": isLife, "durable.Recover": "Start", "durable.Engine.Recover": "Start", // every trial boots anew
 
@@ -55,6 +55,9 @@ var howCovered = map[string]string{
 	"operate.Operator.LeftBehind": isRead, "operate.Operator.Lineage": isRead, "durable.Engine.List": isRead, "operate.Operator.ListResumable": isRead,
 	"operate.Operator.PlanFork": isRead, "operate.Operator.ResumePoint": isRead, "operate.Operator.Skipped": isRead, "operate.Operator.Standing": isRead,
 	"operate.Operator.Standings": isRead, "operate.Operator.Stuck": isRead, "operate.Operator.Verify": isRead, "operate.Operator.VerifyAll": isRead, "durable.Engine.Watch": isRead,
+
+	"operate.Operator.PauseSchedule": onePut, "operate.Operator.ResumeSchedule": onePut, "operate.Operator.DeleteSchedule": onePut,
+	"operate.Operator.TriggerSchedule": "TriggerSchedule", "operate.Operator.BackfillSchedule": "BackfillSchedule",
 
 	"operate.Operator.DeadLetters": isRead, "operate.Operator.Line": isRead, "operate.Operator.Queues": isRead,
 	"operate.Operator.PauseQueue": onePut, "operate.Operator.ResumeQueue": onePut,

@@ -162,6 +162,13 @@ var wholeActs = []wholeAct{
 		_, err := operate.On(w.Engine).Import(w.ctx, bytes.NewReader(w.file), operate.ImportOptions{})
 		return errors.Join(err, second(operate.On(w.Engine).Resume(w.ctx, "p", operate.ResumeOptions{})))
 	}},
+	{name: "TriggerSchedule", before: hourly, do: func(w *actWorld) error {
+		return second(operate.On(w.Engine).TriggerSchedule(w.ctx, "hourly", "once"))
+	}},
+	{name: "BackfillSchedule", before: hourly, do: func(w *actWorld) error {
+		from := time.Date(1999, 12, 31, 20, 0, 0, 0, time.UTC)
+		return second(operate.On(w.Engine).BackfillSchedule(w.ctx, "hourly", from, from.Add(3*time.Hour)))
+	}},
 	{name: "RecoverRun", before: torn, do: func(w *actWorld) error { return second(w.RecoverRun(w.ctx, "r")) }},
 }
 
@@ -177,6 +184,18 @@ type wholeAct struct {
 }
 
 func waits(w *actWorld) error { return w.start("r", 1) }
+
+// hourly stores a schedule that is paused.
+func hourly(w *actWorld) error {
+	eng, err := durable.Open(w.ctx, w.data.Handle(), durable.Options{
+		Workflows: []durable.Definition{w.order}, Grace: -1, Logger: slog.New(slog.DiscardHandler),
+		Schedules: []durable.Schedule{w.order.Schedule("hourly", durable.Every(time.Hour), 0).Paused()},
+	})
+	if err != nil {
+		return err
+	}
+	return eng.Close()
+}
 
 func family(w *actWorld) error { _, err := w.parent.Start(w.ctx, "p", 1); return err }
 

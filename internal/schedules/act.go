@@ -1,0 +1,191 @@
+package schedules
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/holdfast-dev/holdfast/internal/calendar"
+	"github.com/holdfast-dev/holdfast/store"
+)
+
+// ErrNotFound: there is no schedule of this name.
+var ErrNotFound = errors.New("durable: there is no such schedule")
+
+// Acts are what operators do to schedules. Each reads the schedule, and writes where what it
+// has read is still stored.
+type Acts struct {
+	Schedules store.Schedules
+	Engine    Engine
+	By        string // the id of the executor
+}
+
+// edit changes a stored record. f returns false if nothing is to be changed.
+func (a *Acts) edit(ctx context.Context, name string, f func(r *Record, now store.Time) bool) error {
+	for {
+		sc, r, c, err := a.read(ctx, name)
+		if err != nil {
+			return err
+		}
+		now, err := a.now(ctx)
+		if err != nil {
+			return err
+		}
+		if !f(r, now) {
+			return nil
+		}
+		_, err = a.Schedules.PutSchedule(ctx, r.encode(a.By, name, sc.Revision, r.due(name, c, now, minHeldPoll)))
+		if !errors.Is(err, store.ErrRevision) {
+			return err
+		}
+	}
+}
+
+func (a *Acts) now(ctx context.Context) (store.Time, error) {
+	clock, err := a.Schedules.DueSchedules(ctx, 0)
+	return clock.Now, err
+}
+
+func (a *Acts) read(ctx context.Context, name string) (*store.Schedule, *Record, *calendar.Calendar, error) {
+	list, err := a.Schedules.Schedules(ctx, name)
+	if err != nil {
+		return nil, nil, nil, err
+	}
+	if len(list) == 0 {
+		return nil, nil, nil, fmt.Errorf("%w: %q", ErrNotFound, name)
+	}
+	r, c, err := decode(&list[0])
+	return &list[0], r, c, err
+}
+
+// Pause keeps a schedule from firing. One that is paused stays as it is.
+func (a *Acts) Pause(ctx context.Context, name, reason string) error {
+	return a.edit(ctx, name, func(r *Record, now store.Time) bool {
+		if r.Paused != nil {
+			return false
+		}
+		r.Paused = &Pause{At: now, Reason: reason}
+		return true
+	})
+}
+
+// Resume ends a pause. The times that have passed meanwhile do not fire.
+func (a *Acts) Resume(ctx context.Context, name string) error {
+	return a.edit(ctx, name, func(r *Record, now store.Time) bool {
+		if r.Paused == nil {
+			return false
+		}
+		r.Paused = nil
+		if r.Settled < now || r.Settled > now.Add(farAhead) {
+			r.Settled = now
+		}
+		return true
+	})
+}
+
+// Delete removes a schedule. Its runs stay.
+func (a *Acts) Delete(ctx context.Context, name string) error {
+	existed, err := a.Schedules.DeleteSchedule(ctx, name)
+	if err == nil && !existed {
+		err = fmt.Errorf("%w: %q", ErrNotFound, name)
+	}
+	return err
+}
+
+// Trigger starts a run of a schedule now, whatever its policies, and returns its id, which
+// follows from the key. Later fires count it as the run before.
+func (a *Acts) Trigger(ctx context.Context, name, key string) (string, error) {
+	id := TriggerID(name, key)
+	if err := store.CheckName("key of a trigger", key); err != nil {
+		return "", err
+	}
+	_, r, _, err := a.read(ctx, name)
+	if err != nil {
+		return "", err
+	}
+	now, err := a.now(ctx)
+	if err != nil {
+		return "", err
+	}
+	starts, err := a.Engine.StartFires(ctx, name, &r.Definition, []Decided{{At: now, RunID: id}})
+	if err == nil {
+		err = starts.Refused[id]
+	}
+	if err != nil || starts.Started == 0 {
+		return id, err
+	}
+	err = a.edit(ctx, name, func(r *Record, now store.Time) bool {
+		r.watch(id)
+		r.remember(Fire{At: now, RunID: id, Outcome: Started, Why: "triggered"})
+		return true
+	})
+	if errors.Is(err, ErrNotFound) {
+		err = nil // deleted meanwhile; the run is there
+	}
+	return id, err
+}
+
+// MaxBackfill is how many times one backfill may have.
+const MaxBackfill = 10_000
+
+// Backfill starts the runs of the times from from to before to, which must have come,
+// whatever the policies. Those that exist stay as they are.
+func (a *Acts) Backfill(ctx context.Context, name string, from, to time.Time) (Starts, error) {
+	_, r, c, err := a.read(ctx, name)
+	if err != nil {
+		return Starts{}, err
+	}
+	now, err := a.now(ctx)
+	if err != nil {
+		return Starts{}, err
+	}
+	if !from.Before(to) || store.TimeOf(to) > now {
+		return Starts{}, fmt.Errorf("durable: a backfill of schedule %s from %s to %s, at %s: the span must not be empty, and must have passed: %w",
+			name, from.Format(time.RFC3339), to.Format(time.RFC3339), now.Time().Format(time.RFC3339), store.ErrInvalid)
+	}
+	times := c.First(MaxBackfill+1, from.Add(-time.Microsecond), to.Add(-time.Microsecond))
+	if len(times) > MaxBackfill {
+		return Starts{}, fmt.Errorf("durable: a backfill of schedule %s has more than %d times; make it in parts, the first up to %s: %w",
+			name, MaxBackfill, times[MaxBackfill].Format(time.RFC3339), store.ErrInvalid)
+	}
+	fires := make([]Decided, len(times))
+	for i, at := range times {
+		fires[i] = Decided{At: store.TimeOf(at), RunID: RunID(name, store.TimeOf(at))}
+	}
+	return a.Engine.StartFires(ctx, name, &r.Definition, fires)
+}
+
+// A State is a schedule as an operator finds it.
+type State struct {
+	Schedule store.Schedule
+	Record   *Record     // nil: Err says why it cannot be read
+	Next     []time.Time // the next fire times, as if it were not paused
+	Err      error
+}
+
+// List returns the schedules of these names, or all, with the next n times.
+func (a *Acts) List(ctx context.Context, n int, names ...string) ([]State, error) {
+	list, err := a.Schedules.Schedules(ctx, names...)
+	if err != nil {
+		return nil, err
+	}
+	now, err := a.now(ctx)
+	if err != nil {
+		return nil, err
+	}
+	states := make([]State, len(list))
+	for i := range list {
+		s := State{Schedule: list[i]}
+		var c *calendar.Calendar
+		if s.Record, c, s.Err = decode(&list[i]); s.Err == nil {
+			// One that has come may still be due, by its jitter.
+			s.Next = c.First(n, max(s.Record.Settled, now.Add(-s.Record.Definition.jitter())).Time(), farFuture)
+		}
+		states[i] = s
+	}
+	return states, nil
+}
+
+// farFuture is later than any time of a calendar.
+var farFuture = time.Date(9999, 1, 1, 0, 0, 0, 0, time.UTC)
