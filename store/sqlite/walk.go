@@ -101,6 +101,7 @@ type walk struct {
 	all   bool
 	stage int    // 0: behind the turn, 1: the empty name, 2: up to the turn, 3: over
 	after string // the last partition that was read
+	size  int    // of the last batch of partitions
 	begun bool
 }
 
@@ -170,8 +171,8 @@ func (w *walk) read(l *line) (err error) {
 // parts reads the first runs of the next partitions that have one that is due, and reports
 // whether there may be more.
 func (w *walk) parts(l *line) (more bool, err error) {
-	n := w.batch()
-	read := 0
+	w.size = min(max(2*w.size, w.cl.left()), 128) // more each time, since those so far may have been full
+	n, read := w.size, 0
 	err = w.cl.query(w.cl.s.q.lineParts, func(c *cells) error {
 		read++
 		h := candidate{no: c.int(), partition: c.text(), rank: c.int()}
@@ -184,10 +185,6 @@ func (w *walk) parts(l *line) (more bool, err error) {
 	}, w.args(w.after, int64(n), int64(w.cl.now), int64(l.MaxPerPartition))...)
 	return read == n, err
 }
-
-// batch is how many partitions or runs to read at once: as many as the claim may still take,
-// and some more where that is few, since partitions may be full.
-func (w *walk) batch() int { return min(max(w.cl.left(), 8), 128) }
 
 // pass goes on to the next partition, and returns the runs of this one.
 func (w *walk) pass(partition string) []candidate {
@@ -205,7 +202,7 @@ func (w *walk) behind(h candidate) ([]candidate, error) {
 	if w.all {
 		return nil, nil
 	}
-	return w.heads(h.partition, h, w.batch())
+	return w.heads(h.partition, h, min(max(w.cl.left(), 8), 128))
 }
 
 // last is the highest rank of a run that is due.
