@@ -34,6 +34,7 @@ var roles = map[string]func(st *sqlite.Store, name string) error{
 	"hold":  childHolds,
 	"open":  func(*sqlite.Store, string) error { return nil },
 	"sweep": childSweeps,
+	"queue": childQueues,
 }
 
 // bare are roles that open the file by themselves.

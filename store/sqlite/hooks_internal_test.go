@@ -50,6 +50,12 @@ func (s *Store) WriteOnReader() error {
 	return err
 }
 
+// Knows returns options of a program of before, which knows the first n steps of the schema.
+func (o Options) Knows(n int) Options {
+	o.migrations = func(ms []sqlstore.Migration) []sqlstore.Migration { return ms[:n] }
+	return o
+}
+
 // Later returns options of a program that knows more steps of the schema than
 // there are.
 func (o Options) Later(steps ...string) Options {
