@@ -16,6 +16,7 @@ import (
 type stretch struct {
 	queue *queue
 	lane  lane
+	timed bool // instead: those that had a timer, of all workflows
 	wraps bool
 	want  int // partitions that are not full
 	read  int
@@ -26,7 +27,9 @@ type stretch struct {
 type spot struct {
 	*stretch
 	partition string
-	share     int // how many of its runs to read
+	lane      lane
+	priority  int64 // of those that had a timer
+	share     int   // how many of its runs to read
 	runs      []line.Run
 }
 
@@ -97,54 +100,33 @@ func stretches(s *survey, reach int) (list []*stretch) {
 			for _, lane := range q.lanes {
 				q.Leave("", lane.status == store.Pending) // in any partition
 			}
+			if q.deep {
+				q.Leave("", true)
+			}
 			continue
 		}
 		q.View = line.NewView(q.turn)
-		for _, lane := range q.lanes {
-			for _, wraps := range []bool{false, true} {
-				st := &stretch{queue: q, lane: lane, wraps: wraps, want: reach}
-				if st.held() {
-					st.want = 1
-				}
-				list = append(list, st)
+		add := func(st stretch) {
+			if st.queue, st.want = q, reach; st.held() {
+				st.want = 1
 			}
+			after, upTo := st, st
+			upTo.wraps = true
+			list = append(list, &after, &upTo)
+		}
+		for _, lane := range q.lanes {
+			add(stretch{lane: lane})
+		}
+		if q.deep {
+			add(stretch{lane: lane{status: store.Pending}, timed: true})
 		}
 	}
 	return list
 }
 
-// laneArrays are lanes as arguments of a statement.
-type laneArrays struct{ statuses, workflows, versions, queues array }
-
-func (a *laneArrays) add(st *stretch) {
-	a.statuses.text(string(st.lane.status))
-	a.workflows.text(st.lane.workflow)
-	a.versions.text(st.lane.version)
-	a.queues.text(st.queue.Queue.Name)
-}
-
-func (a *laneArrays) with(more ...driverValue) []driverValue {
-	return append([]driverValue{a.statuses.value(), a.workflows.value(), a.versions.value(), a.queues.value()}, more...)
-}
-
 // readParts reads the next partitions of stretches that are not full.
 func readParts(w *wire, s *survey, list []*stretch) (spots []*spot, err error) {
-	if len(list) == 0 {
-		return nil, nil
-	}
-	var a laneArrays
-	var lows, highs, fullQueues, fullParts, wants array
-	for _, st := range list {
-		a.add(st)
-		wants.int(int64(st.want))
-		if st.wraps {
-			lows.text("")
-			highs.text(st.queue.turn)
-		} else {
-			lows.text(st.queue.turn + "\x01") // the next text in the order of bytes
-			highs.null()
-		}
-	}
+	var fullQueues, fullParts array
 	for name, q := range s.queues {
 		for partition := range q.Use.Parts {
 			if q.Full(partition) {
@@ -153,38 +135,99 @@ func readParts(w *wire, s *survey, list []*stretch) (spots []*spot, err error) {
 			}
 		}
 	}
-	err = w.query("line_parts", func(v []driverValue) error {
-		st := list[v[0].(int64)-1]
-		if v[2].(bool) || st.held() {
-			st.queue.Leave(v[1].(string), st.lane.status == store.Pending)
+	for _, timed := range []bool{false, true} {
+		list := slices.DeleteFunc(slices.Clone(list), func(st *stretch) bool { return st.timed != timed })
+		if len(list) == 0 {
+			continue
 		}
-		if v[2].(bool) {
+		var statuses, workflows, versions, queues, lows, highs, wants array
+		for _, st := range list {
+			statuses.text(string(st.lane.status))
+			workflows.text(st.lane.workflow)
+			versions.text(st.lane.version)
+			queues.text(st.queue.Queue.Name)
+			wants.int(int64(st.want))
+			if st.wraps {
+				lows.text("")
+				highs.text(st.queue.turn)
+			} else {
+				lows.text(st.queue.turn + "\x01") // the next text in the order of bytes
+				highs.null()
+			}
+		}
+		name, args := "line_parts", []driverValue{
+			statuses.value(), workflows.value(), versions.value(), queues.value(), lows.value(), highs.value(), fullQueues.value(), fullParts.value(), wants.value(),
+		}
+		if timed {
+			name, args = "timed_parts", []driverValue{
+				queues.value(), lows.value(), highs.value(), wants.value(), s.workflows, s.versions, fullQueues.value(), fullParts.value(), int64(s.now),
+			}
+		}
+		err := w.query(name, func(v []driverValue) error {
+			if p := list[v[0].(int64)-1].add(v); p != nil {
+				spots = append(spots, p)
+			}
 			return nil
+		}, args...)
+		if err != nil {
+			return nil, err
 		}
-		st.read, st.last = st.read+1, v[1].(string)
-		spots = append(spots, &spot{stretch: st, partition: st.last})
+	}
+	return spots, nil
+}
+
+// add takes a row of a partition; nil: no run of it can be let in.
+func (st *stretch) add(v []driverValue) *spot {
+	name, full := v[1].(string), v[2].(bool)
+	if full || st.held() {
+		st.queue.Leave(name, st.lane.status == store.Pending)
+	}
+	if full {
 		return nil
-	}, a.with(lows.value(), highs.value(), fullQueues.value(), fullParts.value(), wants.value())...)
-	return spots, err
+	}
+	if st.read == 0 || name != st.last {
+		st.read, st.last = st.read+1, name
+	}
+	p := &spot{stretch: st, partition: name, lane: st.lane}
+	if st.timed {
+		p.lane.workflow, p.lane.version, p.priority = v[3].(string), v[4].(string), v[5].(int64)
+	}
+	return p
 }
 
 // readHeads reads the first runs of spots.
 func readHeads(w *wire, s *survey, spots []*spot) error {
-	if len(spots) == 0 {
-		return nil
+	for _, timed := range []bool{false, true} {
+		list := slices.DeleteFunc(slices.Clone(spots), func(p *spot) bool { return p.timed != timed })
+		if len(list) == 0 {
+			continue
+		}
+		var statuses, workflows, versions, queues, partitions, priorities, shares array
+		for _, p := range list {
+			statuses.text(string(p.lane.status))
+			workflows.text(p.lane.workflow)
+			versions.text(p.lane.version)
+			queues.text(p.queue.Queue.Name)
+			partitions.text(p.partition)
+			priorities.int(p.priority)
+			shares.int(int64(p.share))
+		}
+		name, args := "line_heads", []driverValue{statuses.value(), workflows.value(), versions.value(), queues.value(), partitions.value(), s.owners, shares.value()}
+		if timed {
+			name, args = "timed_heads", []driverValue{
+				workflows.value(), versions.value(), queues.value(), partitions.value(), priorities.value(), s.owners, shares.value(), int64(s.now),
+			}
+		}
+		err := w.query(name, func(v []driverValue) error {
+			p := list[v[0].(int64)-1]
+			p.runs = append(p.runs, line.Run{
+				No: v[1].(int64), Queue: p.queue.Queue.Name, Partition: p.partition, Status: p.lane.status, Rank: store.Time(v[2].(int64)), Place: true,
+			})
+			return nil
+		}, args...)
+		if err != nil {
+			return err
+		}
 	}
-	var a laneArrays
-	var partitions, shares array
-	for _, p := range spots {
-		a.add(p.stretch)
-		partitions.text(p.partition)
-		shares.int(int64(p.share))
-	}
-	return w.query("line_heads", func(v []driverValue) error {
-		p := spots[v[0].(int64)-1]
-		p.runs = append(p.runs, line.Run{
-			No: v[1].(int64), Queue: p.queue.Queue.Name, Partition: p.partition, Status: p.lane.status, Rank: store.Time(v[2].(int64)), Place: true,
-		})
-		return nil
-	}, a.with(partitions.value(), s.owners, shares.value())...)
+	return nil
 }

@@ -14,10 +14,12 @@ import (
 type survey struct {
 	owners driverValue // whose runs may be claimed
 	now    store.Time
-	free   []line.Run // what needs no place, in order
-	named  []line.Run // instead of all else: what was asked for, in order
-	only   bool       // named is all there is
-	queues map[string]*queue
+	// What the executor serves, in pairs.
+	workflows, versions driverValue
+	free                []line.Run // what needs no place, in order
+	named               []line.Run // instead of all else: what was asked for, in order
+	only                bool       // named is all there is
+	queues              map[string]*queue
 }
 
 // queue is a queue with runs in line.
@@ -28,6 +30,7 @@ type queue struct {
 	begun int64  // how many claims the row has counted
 	lanes []lane
 	timed []line.Run // those in line that had a timer, or were paused
+	deep  bool       // more had a timer than timed could hold: it has none of them
 }
 
 // lane is the runs in line without a timer of one status, workflow and version.
@@ -47,14 +50,10 @@ func (s *survey) plan(most int) line.Plan {
 		return line.Named(s.named, func(queue string) *line.Line { return &s.queues[queue].Line }, most)
 	}
 	var lines []*line.Line
-	more := false
 	for _, name := range slices.Sorted(maps.Keys(s.queues)) {
 		lines = append(lines, &s.queues[name].Line)
-		more = more || len(s.queues[name].timed) >= maxTimed
 	}
-	p := line.Make(s.free, lines, most)
-	p.Partial = p.Partial || more
-	return p
+	return line.Make(s.free, lines, most)
 }
 
 // just returns a survey of these runs alone.
@@ -72,7 +71,9 @@ func (s *survey) queue(name string) *queue {
 	return q
 }
 
-// maxTimed is how many runs of a lane whose time has come a claim looks at.
+// maxTimed is how many runs whose time has come a claim looks at without looking at
+// their partitions. Partitions are looked at whether or not their time has come, so that
+// costs more where many runs wait in many partitions.
 const maxTimed = 256
 
 // survey looks for what the claim may take: enough for want runs.
@@ -88,7 +89,7 @@ func (c *claiming) survey(w *wire, want int) (*survey, error) {
 	if len(c.claim.IDs) > 0 {
 		return s, c.surveyNamed(w, s)
 	}
-	workflows, versions := pairs(c.claim.Serves)
+	s.workflows, s.versions = pairs(c.claim.Serves)
 	listed := c.listed()
 	err = w.query("due", func(v []driverValue) error {
 		r := scanCandidate(v)
@@ -100,11 +101,16 @@ func (c *claiming) survey(w *wire, want int) (*survey, error) {
 			s.queue(r.Queue).timed = append(s.queue(r.Queue).timed, r)
 		}
 		return nil
-	}, int64(s.now), s.owners, workflows, versions, listed, c.claim.AnyQueue, int64(c.reach(want)), int64(maxTimed+len(c.tried)))
+	}, int64(s.now), s.owners, s.workflows, s.versions, listed, c.claim.AnyQueue, int64(c.reach(want)), int64(maxTimed+len(c.tried)))
 	if err != nil || listed == "{}" && !c.claim.AnyQueue {
 		return s, err
 	}
-	name, args := "lanes_listed", []driverValue{workflows, versions, listed}
+	for _, q := range s.queues {
+		if q.deep = len(q.timed) >= maxTimed; q.deep {
+			q.timed = slices.DeleteFunc(q.timed, func(r line.Run) bool { return r.Begins() })
+		}
+	}
+	name, args := "lanes_listed", []driverValue{s.workflows, s.versions, listed}
 	if c.claim.AnyQueue {
 		name, args = "lanes_any", args[:2]
 	}

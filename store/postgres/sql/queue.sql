@@ -148,6 +148,48 @@ CROSS JOIN LATERAL (
     AND r.owner = ANY($6::text[])
   ORDER BY r.created_at - r.priority * 3600000000, r.no LIMIT l.most) h
 
+-- name: timed_parts (own)
+-- The same where so many runs had to wait for a time, and are due, that a claim does not
+-- look at all of them: from each partition, workflow, version and priority to the next,
+-- of which the first run is the one that is due first. $1 are queues, $9 now.
+WITH RECURSIVE parts (ord, queue, high, most, partition, workflow, version, priority, good, n) AS (
+  SELECT l.ord, l.queue, l.high, l.most, f.partition, f.workflow, f.version, f.priority,
+    f.wake_at <= $9 AND (f.workflow, f.version) IN (SELECT s.workflow, s.version FROM unnest($5::text[], $6::text[]) AS s (workflow, version)), 0::bigint
+  FROM unnest($1::text[], $2::text[], $3::text[], $4::bigint[]) WITH ORDINALITY AS l (queue, low, high, most, ord)
+  CROSS JOIN LATERAL (
+    SELECT r.partition, r.workflow, r.version, r.priority, r.wake_at FROM durable_runs r
+    WHERE r.queue <> '' AND r.status = 'pending' AND r.wake_at <> 0 AND NOT r.paused AND NOT r.cancel_asked
+      AND r.queue = l.queue AND r.partition >= l.low
+    ORDER BY r.partition, r.workflow, r.version, r.priority, r.wake_at LIMIT 1) f
+  UNION ALL
+  SELECT p.ord, p.queue, p.high, p.most, f.partition, f.workflow, f.version, f.priority,
+    f.wake_at <= $9 AND (f.workflow, f.version) IN (SELECT s.workflow, s.version FROM unnest($5::text[], $6::text[]) AS s (workflow, version)),
+    p.n + CASE WHEN p.good AND p.partition <> f.partition
+      AND (p.queue, p.partition) NOT IN (SELECT f.queue, f.partition FROM unnest($7::text[], $8::text[]) AS f (queue, partition)) THEN 1 ELSE 0 END
+  FROM parts p CROSS JOIN LATERAL (
+    SELECT r.partition, r.workflow, r.version, r.priority, r.wake_at FROM durable_runs r
+    WHERE r.queue <> '' AND r.status = 'pending' AND r.wake_at <> 0 AND NOT r.paused AND NOT r.cancel_asked
+      AND r.queue = p.queue AND (r.partition, r.workflow, r.version, r.priority) > (p.partition, p.workflow, p.version, p.priority)
+    ORDER BY r.partition, r.workflow, r.version, r.priority, r.wake_at LIMIT 1) f
+  WHERE p.n < p.most AND (p.high IS NULL OR p.partition <= p.high)
+)
+SELECT p.ord, p.partition, (p.queue, p.partition) IN (SELECT f.queue, f.partition FROM unnest($7::text[], $8::text[]) AS f (queue, partition)) AS full,
+       p.workflow, p.version, p.priority
+FROM parts p WHERE p.good AND p.n < p.most AND (p.high IS NULL OR p.partition <= p.high)
+
+-- name: timed_heads (own)
+-- The first runs of partitions, workflows, versions and priorities that are due at $8,
+-- as many of each as $7 says. $6 are the owners whose runs may be claimed.
+SELECT l.ord, h.no, h.rank
+FROM unnest($1::text[], $2::text[], $3::text[], $4::text[], $5::integer[], $7::bigint[])
+  WITH ORDINALITY AS l (workflow, version, queue, partition, priority, most, ord)
+CROSS JOIN LATERAL (
+  SELECT r.no, r.wake_at - r.priority * 3600000000 AS rank FROM durable_runs r
+  WHERE r.queue <> '' AND r.status = 'pending' AND r.wake_at <> 0 AND NOT r.paused AND NOT r.cancel_asked
+    AND r.queue = l.queue AND r.partition = l.partition AND r.workflow = l.workflow AND r.version = l.version AND r.priority = l.priority
+    AND r.wake_at <= $8 AND r.owner = ANY($6::text[])
+  ORDER BY r.wake_at, r.no LIMIT l.most) h
+
 -- name: queues_put (own)
 -- The queues that were put: all ($2), or those named.
 SELECT name, revision, max_placed, max_partition, rate, per, paused, reason, updated_at, turn, begun
