@@ -19,6 +19,7 @@ type claiming struct {
 	tried   map[int64]bool
 	taken   []store.Run
 	numbers []int64               // of the runs taken
+	further int                   // how many more runs to look at, because those seen were not to be had
 	placed  map[string]int        // of those, how many got a place, by queue
 	locked  []line.Run            // tried while another transaction had them locked
 	stuck   error                 // the error of one that stays locked for long
@@ -69,6 +70,9 @@ func (c *claiming) run(ctx context.Context) error {
 	return c.takeLocked(ctx)
 }
 
+// maxFurther bounds how many runs a claim looks at that it cannot take.
+const maxFurther = 1 << 14
+
 // maxIdle bounds how many rounds in a row get nothing, because others are always
 // faster: they have taken what there was.
 const maxIdle = 16
@@ -90,7 +94,9 @@ func (c *claiming) round(ctx context.Context) (more bool, err error) {
 		return false, err
 	}
 	if c.left = p.Left; len(p.List) == 0 {
-		return false, nil
+		// What was read cannot be taken, such as runs with owners: look further.
+		c.further = 4*c.further + 64
+		return p.Partial && c.further < maxFurther, nil
 	}
 	taken := len(c.taken)
 	err = c.takeAll(ctx, s, p.List, want)
