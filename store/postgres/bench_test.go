@@ -4,6 +4,8 @@ import (
 	"context"
 	"database/sql"
 	"fmt"
+	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -221,6 +223,47 @@ func BenchmarkClaim(b *testing.B) {
 				taken += batch
 			}
 			b.ReportMetric(float64(taken)/b.Elapsed().Seconds(), "runs/s")
+		})
+	}
+}
+
+// BenchmarkClaimers takes 20,000 runs of a queue, 64 at a time, by two processes at once
+// (as handles of their own), with and without a limit.
+func BenchmarkClaimers(b *testing.B) {
+	for name, limit := range map[string]int{"open": 0, "limited": 1 << 20} {
+		b.Run(name, func(b *testing.B) {
+			var took time.Duration
+			rounds := 0
+			for b.Loop() {
+				b.StopTimer()
+				dsn := pgtest.DSN(b)
+				first := open(b, dsn)
+				require.NoError(b, first.PutQueue(b.Context(), store.Queue{Name: "q", Max: limit}))
+				backlog(b, dsn, "pending", "w", "q", "", 0, 20_000)
+				var all sync.WaitGroup
+				var left atomic.Int64
+				left.Store(20_000)
+				b.StartTimer()
+				began := time.Now()
+				for i, s := range []*postgres.Store{first, open(b, dsn)} {
+					id := fmt.Sprint("e", i)
+					beat(b, s, executor(id, time.Hour))
+					all.Go(func() {
+						for left.Load() > 0 {
+							runs, err := s.Claim(context.Background(), store.Claim{Executor: id, Serves: serves, Max: 64, AnyQueue: true})
+							if err != nil {
+								b.Error(err)
+								return
+							}
+							left.Add(-int64(len(runs)))
+						}
+					})
+				}
+				all.Wait()
+				took += time.Since(began)
+				rounds++
+			}
+			b.ReportMetric(float64(20_000*rounds)/took.Seconds(), "runs/s")
 		})
 	}
 }

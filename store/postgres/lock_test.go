@@ -108,3 +108,35 @@ func TestALockOnOneRunHoldsUpNoClaimOfOthers(t *testing.T) {
 		require.Len(t, runs, 2, "it waits for a lock that is held for a moment")
 	})
 }
+
+// An append of the former owner that does not end holds up the claim of its run, and not
+// those of the others in the same batch.
+func TestAnAppendThatDoesNotEndHoldsUpTheClaimOfItsRunAlone(t *testing.T) {
+	dsn := pgtest.DSN(t)
+	s := open(t, dsn)
+	beat(t, s, executor("me", time.Minute))
+	var ids []string
+	runs := make([]*runLog, 6)
+	for i := range runs {
+		runs[i] = &runLog{id: fmt.Sprint("r", i)}
+		commit(t, s, runs[i].create("gone"))
+		ids = append(ids, runs[i].id)
+	}
+	tx := raw(t, dsn).MustBegin()
+	defer tx.Rollback()
+	require.NoError(t, s.CommitIn(t.Context(), tx, runs[2].step(nil)))
+	began := time.Now()
+	got, err := s.Claim(t.Context(), store.Claim{Executor: "me", Serves: serves, Max: 10, IDs: ids})
+	t.Logf("%d runs, %v, took %v", len(got), err, time.Since(began))
+	require.NoError(t, err)
+	require.Len(t, got, 5)
+	for _, r := range got {
+		require.NotEqual(t, "r2", r.ID)
+	}
+	require.NoError(t, tx.Commit())
+	got, err = s.Claim(t.Context(), store.Claim{Executor: "me", Serves: serves, Max: 10, IDs: ids})
+	require.NoError(t, err)
+	require.Len(t, got, 1)
+	_, events := load(t, s, "r2")
+	require.Len(t, events, 3, "what was appended, and the claim after it")
+}

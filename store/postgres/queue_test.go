@@ -200,3 +200,100 @@ func TestQueuesLetInWhatTheReferenceLetsIn(t *testing.T) {
 		})
 	}
 }
+
+// inQueue creates n runs in line for places in a queue.
+func inQueue(t testing.TB, s store.Store, queue string, n int) (ids []string) {
+	t.Helper()
+	for i := range n {
+		r := &runLog{id: fmt.Sprintf("%s%d", queue, i)}
+		c := r.create("")
+		c.Create.Queue = queue
+		commit(t, s, c)
+		ids = append(ids, r.id)
+	}
+	return ids
+}
+
+// PutQueue does not wait for claims that found no limit; the first claim that finds one
+// does, so that it counts what they take.
+func TestALimitCountsWhatClaimsTookThatFoundNone(t *testing.T) {
+	dsn := pgtest.DSN(t)
+	s := open(t, dsn)
+	beat(t, s, executor("e", time.Hour))
+	require.NoError(t, s.PutQueue(t.Context(), store.Queue{Name: "q"}))
+	inQueue(t, s, "q", 5)
+	db := raw(t, dsn)
+	tx := db.MustBegin() // as a claim that is under way
+	defer tx.Rollback()
+	tx.MustExec("SELECT 1 FROM durable_queues WHERE name = 'q' FOR KEY SHARE")
+	tx.MustExec("UPDATE durable_runs SET status = 'running' WHERE id IN ('q0', 'q1')")
+	require.NoError(t, s.PutQueue(t.Context(), store.Queue{Name: "q", Revision: 1, Max: 3}))
+	claimed := make(chan []store.Run, 1)
+	go func() {
+		runs, err := s.Claim(context.Background(), store.Claim{Executor: "e", Serves: serves, Max: 9, AnyQueue: true})
+		if err != nil {
+			t.Errorf("claim: %v", err)
+		}
+		claimed <- runs
+	}()
+	require.Eventually(t, func() bool {
+		var n int
+		require.NoError(t, db.Get(&n, "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'"))
+		return n == 1
+	}, 10*time.Second, time.Millisecond)
+	require.NoError(t, tx.Commit())
+	runs := <-claimed
+	require.Len(t, runs, 1)
+	require.Equal(t, "q2", runs[0].ID)
+}
+
+// A claim that a clock since set back remembers for later holds the rate up for one
+// window at most.
+func TestClaimsFromTheFutureCountAsOfNow(t *testing.T) {
+	dsn := pgtest.DSN(t)
+	s := open(t, dsn)
+	beat(t, s, executor("e", time.Hour))
+	require.NoError(t, s.PutQueue(t.Context(), store.Queue{Name: "q", Rate: 2, Per: time.Second}))
+	inQueue(t, s, "q", 4)
+	var until store.Time
+	claim := func() []store.Run {
+		until = 0
+		runs, err := s.Claim(t.Context(), store.Claim{
+			Executor: "e", Serves: serves, Max: 9, AnyQueue: true, Held: func(_ string, at store.Time) { until = at },
+		})
+		require.NoError(t, err)
+		return runs
+	}
+	require.Len(t, claim(), 2)
+	raw(t, dsn).MustExec("UPDATE durable_begun SET at = at + 86400000000")
+	require.Empty(t, claim())
+	next := until
+	require.LessOrEqual(t, next, beat(t, s, executor("e", time.Hour)).Now.Add(time.Second))
+	var runs []store.Run
+	require.Eventually(t, func() bool { runs = claim(); return len(runs) > 0 }, 30*time.Second, 20*time.Millisecond)
+	require.Len(t, runs, 2)
+	require.GreaterOrEqual(t, runs[0].UpdatedAt, next)
+}
+
+// Claims from a queue without limits do not wait for each other, and neither do they
+// for one that is stuck.
+func TestAStuckClaimHoldsUpNoOtherOfAQueueWithoutLimits(t *testing.T) {
+	dsn := pgtest.DSN(t)
+	s := open(t, dsn)
+	beat(t, s, executor("e", time.Hour))
+	require.NoError(t, s.PutQueue(t.Context(), store.Queue{Name: "q"}))
+	ids := inQueue(t, s, "q", 5)
+	tx := raw(t, dsn).MustBegin()
+	defer tx.Rollback()
+	tx.MustExec("SELECT 1 FROM durable_queues WHERE name = 'q' FOR KEY SHARE")
+	tx.MustExec("UPDATE durable_queues SET turn = 'elsewhere' WHERE name = 'q'")
+	tx.MustExec("SELECT 1 FROM durable_runs WHERE id = $1 FOR UPDATE", ids[0])
+	began := time.Now()
+	runs, err := s.Claim(t.Context(), store.Claim{Executor: "e", Serves: serves, Max: 4, AnyQueue: true})
+	require.NoError(t, err)
+	require.Len(t, runs, 4)
+	require.Less(t, time.Since(began), lockTimeout)
+}
+
+// lockTimeout is how long a statement waits for a lock.
+const lockTimeout = 500 * time.Millisecond

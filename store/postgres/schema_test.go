@@ -396,7 +396,7 @@ func TestMaintenanceRemovesWhatAppendsLeftBehindADeletion(t *testing.T) {
 	require.Zero(t, n)
 	require.Equal(t, before, allRuns(t, s))
 	require.NoError(t, db.Get(&n, "SELECT count(*) FROM pg_stat_user_tables WHERE relname LIKE 'durable%' AND last_vacuum IS NOT NULL AND last_analyze IS NOT NULL"))
-	require.Equal(t, 7, n)
+	require.Equal(t, 11, n)
 	require.NoError(t, s.Close())
 	require.ErrorIs(t, s.Maintain(t.Context()), store.ErrClosed)
 	require.ErrorIs(t, s.Backup(t.Context(), "x"), store.ErrClosed)
