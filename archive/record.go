@@ -92,7 +92,7 @@ func (e *Entry) observe(ev *store.Event, shown *Event) {
 	var d said
 	_ = json.Unmarshal(ev.Data, &d) // unreadable data counts as empty here
 	switch ev.Type {
-	case store.WorkflowCreated:
+	case store.WorkflowCreated, store.InputReplaced:
 		e.Input = shown.Value
 		if shown.Hidden != "" {
 			e.Hidden = shown.Hidden

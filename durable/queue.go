@@ -129,6 +129,7 @@ type inLine struct {
 	priority  int32
 	delay     time.Duration // from the start
 	at        store.Time    // 0: as delay says
+	debounce  *debounce     // nil: the start is one run
 }
 
 // waits reports whether the run is only put in line by its start.

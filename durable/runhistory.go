@@ -121,7 +121,8 @@ func (r *run) adopt(created *store.Event) error {
 	r.origin.deadline = d.Deadline // the row is a cache
 	r.decided.adoptAttributes(d.Attributes)
 	r.decided.answers = r.past.Answers
-	r.origin.input, r.origin.inputAt = created.Payload, payload.PlaceOf(r.id, created)
+	in := r.past.Input()
+	r.origin.input, r.origin.inputAt = in.Payload, payload.PlaceOf(r.id, in)
 	if r.origin.input == nil {
 		r.origin.input = []byte{}
 	}

@@ -48,6 +48,9 @@ func (o *startOptions) apply(ctx context.Context, e *Engine, id string, list []S
 		o.err = o.line.check()
 	}
 	if o.err == nil {
+		o.err = o.checkDebounce(ctx, id)
+	}
+	if o.err == nil {
 		o.err = o.checkFrom(ctx, id)
 	}
 	if _, inRun := inScope(ctx); o.err == nil && inRun && o.tx != nil {
@@ -64,7 +67,7 @@ func (o *startOptions) apply(ctx context.Context, e *Engine, id string, list []S
 // the handle is on that run; with another workflow or input, the error is a
 // *ConflictError. If this engine has the workflow's code, it executes the run from now
 // on; otherwise an executor that serves the workflow does. A run that an option puts in line
-// (OnQueue, Delay, StartAt) is only recorded; see Enqueue.
+// (OnQueue, Delay, StartAt, Debounce) is only recorded; see Enqueue.
 //
 // The end of ctx, or its deadline, ends the wait and never touches the run.
 //
@@ -116,16 +119,22 @@ func (w *Workflow[I, O]) Start(ctx context.Context, id string, in I, o ...StartO
 	if id != AutoID {
 		return handleOf[O](e.start(ctx, w.def, id, input, &opts))
 	}
+	r, id, err := opts.startAuto(ctx, e, w.def, input)
+	return handleOf[O](r, e, id, err)
+}
+
+// startAuto starts a run with a generated id.
+func (o *startOptions) startAuto(ctx context.Context, e *Engine, def *definition, input []byte) (r *run, id string, err error) {
+	if o.line.debounce != nil {
+		id, err = o.debounced(ctx, e, def, input)
+		return nil, id, err
+	}
 	for tries := 0; ; tries++ {
-		id = generateID(w.def.name, e.now().Time(), tries)
-		r, created, err := e.create(ctx, w.def, id, input, &opts)
-		if errors.Is(err, store.ErrExists) && tries < 8 {
-			continue // the suffix is in use: try a longer one
+		r, id, err = e.create(ctx, def, generateID(def.name, e.now().Time(), tries), input, o)
+		if !errors.Is(err, store.ErrExists) || tries == 8 {
+			return r, id, err
 		}
-		if err != nil {
-			return nil, err
-		}
-		return &Run[O]{eng: e, id: created, run: r}, nil
+		// The suffix is in use: try a longer one.
 	}
 }
 

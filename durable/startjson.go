@@ -3,7 +3,6 @@ package durable
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"reflect"
 
@@ -39,11 +38,6 @@ func (e *Engine) startJSON(ctx context.Context, workflow, id string, input json.
 		_, _, _, err := e.start(ctx, def, id, env, &opts)
 		return id, err
 	}
-	for tries := 0; ; tries++ {
-		_, created, err := e.create(ctx, def, generateID(workflow, e.now().Time(), tries), env, &opts)
-		if errors.Is(err, store.ErrExists) && tries < 8 {
-			continue // the suffix is in use: try a longer one
-		}
-		return created, err
-	}
+	_, id, err = opts.startAuto(ctx, e, def, env)
+	return id, err
 }

@@ -149,7 +149,7 @@ func (op *Operator) sameFork(ctx context.Context, id string, source *store.Run, 
 // begins the span of the new run, and returns what is stored of it.
 func (v *view) forked(name string, f *forking, o *ForkOptions, begin func(row *store.Run) (keep func(*history.Beginning))) (store.Change, error) {
 	op, now, p := v.op, v.op.desk.Now(), f.past
-	input, err := op.sealer.Unseal(payload.PlaceOf(v.Row.ID, &p.Created), p.Created.Payload)
+	input, err := op.sealer.Unseal(payload.PlaceOf(v.Row.ID, p.Input()), p.Input().Payload)
 	if err != nil {
 		return store.Change{}, &durable.UndecodableError{RunID: v.Row.ID, Key: "the input", Err: err}
 	}

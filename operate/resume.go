@@ -45,7 +45,8 @@ type ResumeOptions struct {
 // *durable.NotResumableError. A failed run takes the keys of Exclusive again, all or none.
 // Resume first compares the row with the events; if they contradict each other, it repairs
 // the run as RecoverRun does. If this engine has the workflow's code the run is executed
-// here; otherwise it becomes claimable by an engine that has it.
+// here; otherwise it becomes claimable by an engine that has it. A run of a queue that has no place
+// for it is in line again, and goes on when its turn comes.
 //
 // A failed run goes on from the failure that ended it: the last recorded step, item or wait
 // of its scope has its attempts again (Plan.Reset names it), because otherwise the run would
@@ -442,6 +443,8 @@ func (op *Operator) notClaimed(ctx context.Context, rv *revision, row *store.Run
 	}
 	reason := ""
 	switch {
+	case h.Run.NeedsPlace() && h.Run.Owner == "" && !h.Run.Paused && !h.Run.Parked():
+		return nil // it goes on when its turn comes
 	case h.Run.Paused:
 		reason = "it is paused"
 	case !here && h.Run.Owner == row.Owner:
@@ -492,11 +495,14 @@ func (op *Operator) reopen(ctx context.Context, v *view, rv *revision) (done boo
 	a.Hold = hold
 	_, err = op.desk.Act(ctx, row, v.Branches, a)
 	var owned *store.OwnedError
+	var exists *store.ExistsError
 	switch {
 	case errors.As(err, &owned):
 		return false, &durable.NotResumableError{RunID: row.ID, Status: row.Status, Reason: "already in progress on executor " + owned.Owner}
 	case commit.Overtaken(err):
 		return false, &durable.NotResumableError{RunID: row.ID, Status: row.Status, Reason: "somebody else resumed it in the same moment"}
+	case errors.As(err, &exists):
+		return false, &durable.NotResumableError{RunID: row.ID, Status: row.Status, Reason: fmt.Sprintf("run %s has its deduplication key %q by now: resume it once that run has ended", exists.RunID, row.Dedup)}
 	case errors.Is(err, store.ErrOccupied):
 		return false, commit.Occupied("was not resumed; resume it again once that run has ended", err)
 	case err != nil:

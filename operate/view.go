@@ -18,11 +18,14 @@ func (v *view) declared() []string {
 
 // stable returns the event after which to cut the history.
 func (v *view) stable(seq int64) (*store.Event, error) {
+	if seq == v.Past.Created.Seq {
+		seq = v.Past.Input().Seq // a cut before that would bring back an input that was replaced
+	}
 	ev := v.Event(seq)
 	switch {
 	case ev == nil:
 		return nil, &CheckpointError{RunID: v.Row.ID, Seq: seq, Reason: fmt.Sprintf("it is no event of the current history (branch %d, generation %d)", v.Row.Branch, v.Row.Generation)}
-	case ev.Seq != v.Past.Created.Seq && !ev.Type.Stable():
+	case ev.Seq != v.Past.Input().Seq && !ev.Type.Stable():
 		return nil, &CheckpointError{RunID: v.Row.ID, Seq: seq, Reason: fmt.Sprintf("a %s is no point to go back to: only the outcome of a step, child or item, the answer to a wait, and the beginning are", ev.Type)}
 	}
 	return ev, nil

@@ -26,6 +26,7 @@ const (
 	WorkflowUnpaused    Type = "workflow_unpaused"
 	FailuresReset       Type = "failures_reset"
 	AttributesSet       Type = "attributes_set" // Data: the whole set from now on
+	InputReplaced       Type = "input_replaced" // of a pending run; Payload: its input from now on
 
 	// Steps.
 	StepStarted   Type = "step_started"   // only where the workflow asks for it
@@ -63,7 +64,7 @@ const (
 func Types() []Type {
 	return []Type{
 		WorkflowCreated, WorkflowStarted, WorkflowCompleted, WorkflowFailed, WorkflowCancelled, WorkflowInterrupted,
-		WorkflowRecovered, WorkflowContinued, RunResumed, RunClaimed, WorkflowPaused, WorkflowUnpaused, FailuresReset, AttributesSet,
+		WorkflowRecovered, WorkflowContinued, RunResumed, RunClaimed, WorkflowPaused, WorkflowUnpaused, FailuresReset, AttributesSet, InputReplaced,
 		StepStarted, StepCompleted, StepFailed, AttemptFailed, ProgressSaved,
 		WaitRequested, SignalReceived, WaitTimedOut, WaitClosed, TimerSet, TimerFired,
 		ChildStarted, ChildFinished, ItemCompleted, ItemFailed, FirstWon,

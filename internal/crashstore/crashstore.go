@@ -179,3 +179,39 @@ func (r Requester) DropRequests(ctx context.Context, before store.Time, limit in
 	}
 	return r.Store.Store.(store.Requests).DropRequests(ctx, before, limit)
 }
+
+// Queues is a Notifier whose backend keeps queues. PutQueue counts as a write.
+type Queues struct{ Notifier }
+
+// NewQueues returns one that is alive.
+func NewQueues(s store.Store) Queues { return Queues{Notifier{New(s)}} }
+
+func (q Queues) backend() store.Queues { return q.Store.Store.(store.Queues) }
+
+// PutQueue implements store.Queues.
+func (q Queues) PutQueue(ctx context.Context, queue store.Queue) (err error) {
+	do, alive := q.step()
+	if do {
+		err = q.backend().PutQueue(ctx, queue)
+	}
+	if !alive {
+		return store.ErrClosed
+	}
+	return err
+}
+
+// Queues fails once it is dead.
+func (q Queues) Queues(ctx context.Context, names ...string) ([]store.QueueState, error) {
+	if q.IsDead() {
+		return nil, store.ErrClosed
+	}
+	return q.backend().Queues(ctx, names...)
+}
+
+// Ahead fails once it is dead.
+func (q Queues) Ahead(ctx context.Context, runID string) (int64, bool, error) {
+	if q.IsDead() {
+		return 0, false, store.ErrClosed
+	}
+	return q.backend().Ahead(ctx, runID)
+}

@@ -227,6 +227,9 @@ func (a *Audit) takeFacts(e *store.Event, sound bool) {
 	if first := e.Type == store.WorkflowCreated && e.Seq == 1; first || f.born == nil && !f.whole && e.Type == store.WorkflowStarted {
 		if d, err := Of[Beginning](e); err == nil {
 			f.born, f.fork = d.Run, d.Fork
+			if d.Run != nil {
+				f.startAt = d.Run.StartAt
+			}
 		}
 		if first {
 			f.hash, f.hashed = a.payloads.Input(a.Verdict.RunID, e)
@@ -297,7 +300,7 @@ func (a *Audit) follow(e *store.Event) {
 	switch {
 	case e.Type.Stable():
 		a.Cut, a.Lost = e.Seq, nil
-	case e.Type == store.WorkflowCreated, e.Type == store.WorkflowStarted:
+	case e.Type == store.WorkflowCreated, e.Type == store.WorkflowStarted, e.Type == store.InputReplaced:
 		a.Start = e.Seq
 	default:
 		a.lose(e)

@@ -173,6 +173,8 @@ func (l *Life) take(e *store.Event) {
 		may = l.stopped(e)
 	case store.WorkflowRecovered, store.JumpRequested, store.JumpActivated, store.Edited, store.FailuresReset:
 		may = nil // acts that may leave the run in any status
+	case store.InputReplaced:
+		return // it had not begun, and has not yet
 	case store.AttributesSet:
 		if e.Key == "" {
 			return // set from outside: the status stays as it was

@@ -307,7 +307,9 @@ func (a *Audit) ruleWake(row *store.Run) *RowFault {
 		if !o.exact && (row.WakeAt == 0 || slices.Contains(o.wakes, row.WakeAt)) {
 			return nil
 		}
-	case row.Status == store.Interrupted, row.Status == store.Resuming:
+	case row.Status == store.Pending:
+		want = a.Facts.startAt
+	case row.Status == store.Interrupted, row.Status == store.Resuming, row.WakeAt == a.Facts.startAt:
 		return nil // nothing looks at it
 	}
 	if row.WakeAt == want {

@@ -24,6 +24,7 @@ type RowFacts struct {
 	hash    [16]byte // hash of the input, if hashed
 	hashed  bool
 	started store.Time // of workflow_started; 0: never
+	startAt store.Time // before which the run was not to begin; 0: it may begin at once
 
 	cuts    []store.Branch // as the events that begin them say
 	version string         // to which it was pinned since it was created
@@ -83,6 +84,8 @@ func (f *RowFacts) take(e *store.Event, executing bool) {
 		f.claim(e, d, executing)
 	case *Beginning:
 		f.begin(e, d)
+	case *Replacement:
+		f.startAt = d.StartAt
 	case *End:
 		f.end(e, d)
 	case *Stop:

@@ -12,7 +12,7 @@ import (
 
 // Said is any of these types.
 type Said interface {
-	Beginning | Claim | Continued | End | Stop | Act | Recovery | Cancelling | Marker |
+	Beginning | Replacement | Claim | Continued | End | Stop | Act | Recovery | Cancelling | Marker |
 		Begun | StepEnd | Progress | ItemEnd | Timer | WaitBegun | WaitEnd | ChildBegun | ChildEnd | Won | Publication | AttributeSet
 }
 
@@ -22,6 +22,8 @@ func blank(t store.Type) any {
 	switch t {
 	case store.WorkflowCreated:
 		return new(Beginning)
+	case store.InputReplaced:
+		return new(Replacement)
 	case store.WorkflowStarted, store.RunResumed, store.RunClaimed:
 		return new(Claim) // workflow_started of a later generation: Beginning
 	case store.WorkflowContinued:

@@ -23,6 +23,7 @@ type Identity struct {
 	Partition  string     `json:"partition,omitempty"`
 	Dedup      string     `json:"dedup,omitempty"`
 	Priority   int32      `json:"priority,omitempty"`
+	StartAt    store.Time `json:"start_at,omitempty"` // before which it was not to begin
 	Trace      string     `json:"trace,omitempty"`
 	CreatedAt  store.Time `json:"created_at"`
 }
@@ -33,6 +34,9 @@ func IdentityOf(r *store.Run) *Identity {
 	id := &Identity{
 		Workflow: r.Workflow, Version: r.InitialVersion, Parent: r.Parent, ParentKey: r.ParentKey, ForkedFrom: r.ForkedFrom,
 		Queue: r.Queue, Partition: r.Partition, Dedup: r.Dedup, Priority: r.Priority, Trace: r.Trace, CreatedAt: r.CreatedAt,
+	}
+	if r.Status == store.Pending {
+		id.StartAt = r.WakeAt
 	}
 	if r.Version != r.InitialVersion {
 		id.Pinned = r.Version

@@ -13,6 +13,7 @@ import (
 type Past struct {
 	RunID        string
 	Created      store.Event // workflow_created, or workflow_started of a later generation
+	replaced     store.Event // the last input_replaced; Seq 0: none
 	Scopes       map[string][]*Call
 	Items        map[string]map[int]*store.Event // outcomes of Map items, by key of the Map
 	Taken        map[int64]bool                  // messages that were consumed
@@ -112,6 +113,15 @@ func (p *Past) Add(e *store.Event) error {
 	return nil
 }
 
+// Input returns the event that has the input: the one that created the run, or the last that
+// has replaced it before the run began. A cut leaves all of them in the history.
+func (p *Past) Input() *store.Event {
+	if p.replaced.Seq != 0 {
+		return &p.replaced
+	}
+	return &p.Created
+}
+
 // takePreface files what the first event in a scope says beside its own.
 func (p *Past) takePreface(d *Preface, rec *Call) {
 	if d.Stopped != nil {
@@ -191,6 +201,9 @@ func (p *Past) takeRun(e *store.Event) error {
 	switch e.Type {
 	case store.WorkflowCreated:
 		p.Created = *e
+		return nil
+	case store.InputReplaced:
+		p.replaced = *e
 		return nil
 	case store.Patched:
 		return p.takePatch(e)
@@ -311,7 +324,7 @@ func (p *Past) beginGeneration(e *store.Event) (before store.Event, ok bool, err
 	if err != nil || d.Generation == 0 {
 		return before, false, err
 	}
-	p.Created = *e
+	p.Created, p.replaced = *e, store.Event{}
 	p.Inbox = d.Inbox
 	p.carried = d.Pending
 	return store.Event{Seq: e.Seq - 1, Sum: d.Sum}, true, nil

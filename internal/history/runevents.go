@@ -47,6 +47,13 @@ type Scheduled struct {
 	At       store.Time `json:"at"`
 }
 
+// A Replacement is what input_replaced says: a later start has given a run that had not begun another
+// input.
+type Replacement struct {
+	StartAt  store.Time `json:"start_at,omitempty"` // when the run may begin, from now on
+	Executor string     `json:"executor,omitempty"` // that recorded it
+}
+
 // A Claim is what an event by which an executor claims a run says: workflow_started,
 // run_resumed, run_claimed. The first event of a later generation, which no claim has
 // recorded, says in the same fields who has the run.

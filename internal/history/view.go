@@ -49,7 +49,7 @@ func (v *View) WholeBefore(calls []Undone) (at store.Event) {
 		}
 	}
 	for i := range v.Events {
-		if ev := &v.Events[i]; ev.Seq < first && (ev.Seq == v.Past.Created.Seq || ev.Type.Stable()) {
+		if ev := &v.Events[i]; ev.Seq < first && (ev.Seq == v.Past.Input().Seq || ev.Type.Stable()) {
 			at = *ev
 		}
 	}

@@ -70,7 +70,7 @@ var knownTypes = func() map[string]store.Type {
 		store.FailuresReset, store.StepStarted, store.StepCompleted, store.StepFailed, store.AttemptFailed, store.ProgressSaved,
 		store.WaitRequested, store.SignalReceived, store.WaitTimedOut, store.WaitClosed, store.TimerSet, store.TimerFired,
 		store.ChildStarted, store.ChildFinished, store.ItemCompleted, store.ItemFailed, store.FirstWon, store.CancelReceived,
-		store.Compensated, store.Patched, store.Published, store.Edited, store.JumpRequested, store.JumpActivated,
+		store.InputReplaced, store.Compensated, store.Patched, store.Published, store.Edited, store.JumpRequested, store.JumpActivated,
 	} {
 		m[string(t)] = t
 	}

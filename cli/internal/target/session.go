@@ -200,7 +200,7 @@ func maxOf(ev *store.Event) int {
 // continue from: a history of such events alone is no more than its input.
 func Bookkeeping(t store.Type) bool {
 	switch t {
-	case store.WorkflowCreated, store.WorkflowStarted, store.RunResumed, store.RunClaimed, store.WorkflowFailed, store.WorkflowCancelled,
+	case store.WorkflowCreated, store.InputReplaced, store.WorkflowStarted, store.RunResumed, store.RunClaimed, store.WorkflowFailed, store.WorkflowCancelled,
 		store.WorkflowRecovered, store.FailuresReset, store.WorkflowPaused, store.WorkflowUnpaused, store.CancelReceived:
 		return true
 	}

@@ -1,0 +1,226 @@
+package durable_test
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/holdfast-dev/holdfast/durable"
+	"github.com/holdfast-dev/holdfast/internal/crashstore"
+	"github.com/holdfast-dev/holdfast/store"
+	"github.com/holdfast-dev/holdfast/store/memory"
+)
+
+// beginnings are what runs began with, and when.
+type beginnings struct {
+	mu     sync.Mutex
+	inputs []int
+	at     []time.Time
+}
+
+func (b *beginnings) workflow(d time.Duration) *durable.Workflow[int, int] {
+	return durable.Define("w", func(ctx context.Context, n int) (int, error) {
+		return n, durable.Do(ctx, "body", func(ctx context.Context) error {
+			b.mu.Lock()
+			b.inputs, b.at = append(b.inputs, n), append(b.at, time.Now())
+			b.mu.Unlock()
+			select {
+			case <-time.After(d):
+			case <-ctx.Done():
+			}
+			return ctx.Err()
+		})
+	})
+}
+
+func (b *beginnings) all() []int {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return append([]int(nil), b.inputs...)
+}
+
+func bounce(t *testing.T, w *world, wf *durable.Workflow[int, int], n int, o ...durable.StartOption) string {
+	t.Helper()
+	h, err := wf.Start(w.ctx(), durable.AutoID, n, o...)
+	require.NoError(t, err)
+	return h.ID()
+}
+
+func TestStartsThatComeCloseTogetherAreOneRunWithTheLastInput(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		var b beginnings
+		wf := b.workflow(0)
+		w.boot(t, queued(wf))
+		soon := durable.Debounce("k", 5*time.Second, time.Minute)
+		first := time.Now()
+		id := bounce(t, w, wf, 0, soon)
+		for i := 1; i < 4; i++ {
+			time.Sleep(4 * time.Second)
+			require.Equal(t, id, bounce(t, w, wf, i, soon), "each is told of the run that it is part of")
+		}
+		require.NotEqual(t, id, bounce(t, w, wf, 100, durable.Debounce("other", 5*time.Second, time.Minute)))
+		require.NotEqual(t, id, bounce(t, w, wf, 101, durable.OnQueue("q"), soon), "the key is one of the queue")
+		waitAll(t, w, wf, id)
+		require.ElementsMatch(t, []int{3, 100, 101}, b.all())
+		require.Less(t, b.at[0].Sub(first)-(3*4+5)*time.Second, 20*time.Millisecond)
+		require.GreaterOrEqual(t, b.at[0].Sub(first), (3*4+5)*time.Second)
+		require.Equal(t, []string{"workflow_created", "input_replaced", "input_replaced", "input_replaced", "workflow_started", "step_completed body", "workflow_completed"}, w.story(id))
+		next := bounce(t, w, wf, 4, soon)
+		require.NotEqual(t, id, next, "after it has begun, another start is another run")
+		waitAll(t, w, wf, next)
+	})
+}
+
+func TestADebouncedRunBeginsAtTheLatestWhenItMust(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		var b beginnings
+		wf := b.workflow(0)
+		w.boot(t, queued(wf))
+		began := time.Now()
+		ids := map[string]bool{}
+		for i := range 30 {
+			ids[bounce(t, w, wf, i, durable.Debounce("k", 5*time.Second, 20*time.Second))] = true
+			time.Sleep(time.Second)
+		}
+		pass(time.Minute)
+		require.Len(t, ids, 2)
+		require.Len(t, b.all(), 2)
+		require.InDelta(t, 20, b.at[0].Sub(began).Seconds(), 0.1)
+		require.Equal(t, 29, b.all()[1])
+	})
+}
+
+func TestAStartWhileTheDebouncedRunIsExecutedIsAnotherRun(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		var b beginnings
+		wf := b.workflow(time.Hour)
+		w.boot(t, queued(wf))
+		soon := durable.Debounce("k", time.Second, time.Minute)
+		one := bounce(t, w, wf, 1, soon)
+		pass(2 * time.Second)
+		require.Equal(t, store.Running, w.row(one).Status)
+		two := bounce(t, w, wf, 2, soon)
+		require.NotEqual(t, one, two)
+		require.Equal(t, two, bounce(t, w, wf, 3, soon))
+		waitAll(t, w, wf, one, two)
+		require.Equal(t, []int{1, 3}, b.all())
+		three := bounce(t, w, wf, 4, soon)
+		require.NoError(t, w.eng.Cancel(w.ctx(), three, ""))
+		four := bounce(t, w, wf, 5, soon)
+		require.NotEqual(t, three, four)
+		waitAll(t, w, wf, four)
+	})
+}
+
+func TestDebouncedStartsOfManyProcessesAreOneRun(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		var b beginnings
+		var wfs []*durable.Workflow[int, int]
+		var ctxs []context.Context
+		for range 4 {
+			wfs = append(wfs, b.workflow(0))
+			w.boot(t, queued(wfs[len(wfs)-1]))
+			ctxs = append(ctxs, w.ctx())
+		}
+		var mu sync.Mutex
+		ids := map[string]int{}
+		var wg sync.WaitGroup
+		for i := range 40 {
+			wg.Go(func() {
+				h, err := wfs[i%4].Start(ctxs[i%4], durable.AutoID, i, durable.OnQueue("q"), durable.Debounce("k", 2*time.Second, time.Hour))
+				mu.Lock()
+				defer mu.Unlock()
+				if err != nil {
+					t.Error(err)
+					return
+				}
+				ids[h.ID()]++
+			})
+		}
+		wg.Wait()
+		require.Len(t, ids, 1)
+		pass(time.Minute)
+		require.Len(t, b.all(), 1)
+	})
+}
+
+// A process that starts debounced runs dies just before or just after each of its writes. Whatever
+// start has returned, its run, or one that a later start has given another input, is executed.
+func TestNoDebouncedStartIsLostWhenItsProcessDies(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		points := 0
+		for at := 1; ; at++ {
+			fired := false
+			for _, after := range []bool{false, true} {
+				if debounceAndDie(t, at, after) {
+					fired = true
+					points++
+				}
+			}
+			if !fired {
+				break
+			}
+		}
+		require.Greater(t, points, 10)
+	})
+}
+
+func debounceAndDie(t *testing.T, at int, after bool) (died bool) {
+	t.Helper()
+	data := memory.Open()
+	var b beginnings
+	wf := b.workflow(30 * time.Second)
+	said := -1 // the last start that has returned
+	dying := crashstore.NewQueues(data.Handle())
+	dying.DieAt(at, after)
+	silent := slog.New(slog.DiscardHandler)
+	eng, err := durable.Open(context.Background(), dying, durable.Options{Workflows: []durable.Definition{wf}, Grace: -1, Logger: silent})
+	if err == nil {
+		ctx := durable.NewContext(context.Background(), eng)
+		_, _ = eng.Recover(ctx)
+		for i := range 6 {
+			short, stop := context.WithTimeout(ctx, 5*time.Second)
+			if _, err := wf.Start(short, durable.AutoID, i, durable.OnQueue("q"), durable.Debounce("k", 2*time.Second, 10*time.Second)); err == nil {
+				said = i
+			}
+			stop()
+			time.Sleep(time.Second)
+			if i == 2 {
+				time.Sleep(3 * time.Second) // the run begins
+			}
+		}
+		synctest.Wait()
+		died = dying.IsDead()
+		dying.Die()
+		_ = eng.Close()
+	}
+	died = died || err != nil
+	time.Sleep(time.Minute)
+	next, err := durable.Open(context.Background(), data.Handle(), durable.Options{Workflows: []durable.Definition{wf}, Grace: -1, Logger: silent})
+	require.NoError(t, err)
+	defer func() { require.NoError(t, next.Close()) }()
+	_, err = next.Recover(context.Background())
+	require.NoError(t, err)
+	time.Sleep(5 * time.Minute)
+	synctest.Wait()
+	page, err := data.List(context.Background(), store.Filter{})
+	require.NoError(t, err)
+	for _, r := range page.Runs {
+		require.Equal(t, store.Completed, r.Status, "write %d, after: %v: run %s", at, after, r.ID)
+	}
+	checkVerified(t, data)
+	if said >= 0 {
+		last := -1
+		for _, n := range b.all() {
+			last = max(last, n)
+		}
+		require.GreaterOrEqual(t, last, said, fmt.Sprintf("write %d, after: %v: start %d has returned, and what was executed is %v", at, after, said, b.all()))
+	}
+	return died
+}
