@@ -14,11 +14,11 @@ import (
 // prints the figures of today. Lines, and references upward where there are many, are rounded up, so that a repair has room.
 var (
 	packageCeilings = map[string]struct{ files, lines, upward, longestFile, longestFunc int }{
-		"durable":          {82, 15850, 120, 530, 80},
+		"durable":          {83, 16150, 122, 530, 80},
 		"operate":          {28, 6000, 3, 545, 70},
 		"internal/claims":  {18, 2500, 3, 330, 47},
 		"internal/commit":  {14, 1750, 6, 312, 47},
-		"internal/history": {31, 5150, 10, 470, 80},
+		"internal/history": {31, 5250, 10, 470, 80},
 		"internal/payload": {12, 2500, 10, 530, 56},
 		"dashboard":        {9, 1050, 3, 215, 66},
 		"cli":              {34, 6000, 28, 380, 69},
@@ -43,7 +43,7 @@ var (
 		"durable.run":            {38, 42, 6},
 		"durable.scope":          {25, 32, 6},
 		"operate.Operator":       {4, 90, 19},
-		"internal/history.Past":  {36, 40, 6},
+		"internal/history.Past":  {37, 41, 6},
 		"internal/history.Audit": {28, 49, 5},
 		"cli.invocation":         {9, 56, 7},
 		"store/sqlite.Store":     {23, 80, 23},
