@@ -14,7 +14,7 @@ import (
 )
 
 var processCases = []Case{
-	{Name: "what a process was told before it was killed is there", Clauses: "S4", hook: hookPlace, run: processKilled},
+	{Name: "what a process was told before it was killed is there", Clauses: "S4, S35", hook: hookPlace, run: processKilled},
 	{Name: "the run of a process that was killed goes to another", Clauses: "S4, S20", hook: hookPlace, run: processTakenOver},
 }
 
@@ -78,6 +78,9 @@ func (v *victim) write() error {
 		if err := v.commit(c); err != nil {
 			return err
 		}
+		if err := v.put(n); err != nil {
+			return err
+		}
 		v.acknowledge(w, 0, 0)
 		for i := int32(1); i <= 4; i++ {
 			c := w.append(step(fmt.Sprint(i)))
@@ -97,6 +100,15 @@ func (v *victim) write() error {
 }
 
 func (v *victim) commit(c store.Change) error { return one(context.Background(), v.s, c) }
+
+// put puts a queue whose Max is its revision, n+1, if the store has queues.
+func (v *victim) put(n int) error {
+	q := queues(v.s)
+	if q == nil {
+		return nil
+	}
+	return q.PutQueue(context.Background(), store.Queue{Name: v.prefix + "queue", Revision: int64(n), Max: n + 1, Rate: n + 1, Per: time.Hour})
+}
 
 func (v *victim) acknowledge(w *writer, priority int32, inbox int64) {
 	fmt.Println(mark, "acknowledged", w.seq, priority, inbox, w.id)
@@ -181,6 +193,11 @@ func processKilled(t *T) {
 			require.ErrorIs(t, t.tryHold(s, id), store.ErrOccupied, "S4: the exclusive key of %q", id)
 			w := t.at(got)
 			w.steps(s, 1) // it goes on as if nothing had happened
+		}
+		if queues(s) != nil {
+			q := t.queue(s, prefix+"queue")
+			require.GreaterOrEqual(t, q.Revision, int64(len(told)), "S35: a queue that was put before the process was killed")
+			require.Equal(t, []int64{q.Revision, q.Revision}, []int64{int64(q.Max), int64(q.Rate)}, "S35: whole")
 		}
 		require.NoError(t, s.Close())
 	}

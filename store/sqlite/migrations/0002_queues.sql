@@ -40,9 +40,8 @@ CREATE INDEX durable_runs_ready ON durable_runs (owner, queue, workflow, version
 -- Who is next, in each partition. The priority is there so that since when a run is due can be
 -- told from the index.
 CREATE INDEX durable_runs_line ON durable_runs (owner, queue, workflow, version, line, level, partition, rank, no, priority) WHERE line IS NOT NULL;
--- Whose time has come. Not WHERE line = 3: where a statement says line = ?, SQLite would look
--- whether its value is 3, and prepare the statement again each time it runs.
-CREATE INDEX durable_runs_delayed ON durable_runs (owner, queue, workflow, version, wake_at) WHERE line > 2;
+-- Whose time has come.
+CREATE INDEX durable_runs_delayed ON durable_runs (owner, queue, workflow, version, wake_at) WHERE line = 3;
 -- The runs that hold a place.
 CREATE INDEX durable_runs_placed ON durable_runs (queue, partition, status) WHERE queue <> '' AND status IN ('running', 'resuming', 'waiting');
 

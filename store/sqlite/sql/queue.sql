@@ -70,13 +70,13 @@ WITH RECURSIVE lane (no) AS (
 )
 SELECT r.owner, r.queue, r.workflow, r.version, r.line,
   CASE r.line WHEN 0 THEN 0 WHEN 3 THEN EXISTS (SELECT 1 FROM durable_runs AS d
-    WHERE d.line > 2 AND d.owner = r.owner AND d.queue = r.queue AND d.workflow = r.workflow AND d.version = r.version AND d.wake_at <= ?1) ELSE 1 END AS due
+    WHERE d.line = 3 AND d.owner = r.owner AND d.queue = r.queue AND d.workflow = r.workflow AND d.version = r.version AND d.wake_at <= ?1) ELSE 1 END AS due
 FROM lane JOIN durable_runs AS r ON r.no = lane.no
 
 -- name: line_due (own)
 -- The first ?6 delayed runs of a lane whose time has come.
 SELECT no, partition, rank FROM durable_runs
-WHERE line > 2 AND owner = ?1 AND queue = ?2 AND workflow = ?3 AND version = ?4 AND wake_at <= ?5 ORDER BY wake_at LIMIT ?6
+WHERE line = 3 AND owner = ?1 AND queue = ?2 AND workflow = ?3 AND version = ?4 AND wake_at <= ?5 ORDER BY wake_at LIMIT ?6
 
 -- name: line_levels (own)
 -- The priorities of the delayed runs of a lane.
@@ -137,10 +137,10 @@ WHERE line IS NOT NULL AND owner = ?1 AND queue = ?2 AND workflow = ?3 AND versi
 -- name: queue_parts_due (own)
 -- By time rather than by partition, so that those that are not due are not read.
 SELECT partition AS name, count(*) AS n, min(wake_at) AS oldest FROM durable_runs
-WHERE line > 2 AND owner = ?1 AND queue = ?2 AND workflow = ?3 AND version = ?4 AND wake_at <= ?5 GROUP BY partition
+WHERE line = 3 AND owner = ?1 AND queue = ?2 AND workflow = ?3 AND version = ?4 AND wake_at <= ?5 GROUP BY partition
 
 -- name: queue_delayed (own)
-SELECT count(*) FROM durable_runs WHERE line > 2 AND owner = ?1 AND queue = ?2 AND workflow = ?3 AND version = ?4 AND wake_at > ?5
+SELECT count(*) FROM durable_runs WHERE line = 3 AND owner = ?1 AND queue = ?2 AND workflow = ?3 AND version = ?4 AND wake_at > ?5
 
 -- name: queue_begun_since (own)
 SELECT at, n FROM durable_queue_begun WHERE queue = ?1 AND at > ?2 ORDER BY at
@@ -152,4 +152,4 @@ WHERE line IS NOT NULL AND owner = ?1 AND queue = ?2 AND workflow = ?3 AND versi
 
 -- name: queue_ahead_delayed (own)
 SELECT count(*) FROM durable_runs
-WHERE line > 2 AND owner = ?1 AND queue = ?2 AND workflow = ?3 AND version = ?4 AND wake_at <= ?8 AND partition = ?5 AND (rank, no) < (?6, ?7)
+WHERE line = 3 AND owner = ?1 AND queue = ?2 AND workflow = ?3 AND version = ?4 AND wake_at <= ?8 AND partition = ?5 AND (rank, no) < (?6, ?7)
