@@ -25,6 +25,9 @@ var cases = []benchCase{
 	{"SIGNAL", (*target).isDurable, signals},
 	{"OVERHEAD", (*target).isDatabase, overhead},
 	{"CARE", (*target).isDurable, care},
+	{"ENQUEUE", (*target).isDatabase, enqueue},
+	{"QUEUE", (*target).isDatabase, through},
+	{"DEPTH", (*target).isDurable, depth},
 	{"DASH", (*target).isDurable, dash},
 }
 

@@ -28,6 +28,7 @@ type orders struct {
 var roles = map[string]func(context.Context, orders, io.Reader, io.Writer) error{
 	"sleep":  sleepChild,
 	"signal": signalChild,
+	"queue":  queueChild,
 }
 
 // obey runs the orders of a child instead of the command.

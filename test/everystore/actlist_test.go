@@ -63,7 +63,7 @@ var howCovered = map[string]string{
 	"operate.Operator.PauseQueue": onePut, "operate.Operator.ResumeQueue": onePut,
 	"operate.Operator.RetryDeadLetter": "Resume", "operate.Operator.RetryDeadLetters": "ResumeAll", // each run is resumed
 
-	"durable.Workflow.Handle": isRead, "durable.Workflow.Run": "Start", "durable.Workflow.Start": "Start with a signal, keys and a delay", "durable.Workflow.StartAll": "StartAll",
+	"durable.Workflow.Enqueue": "Start", "durable.Workflow.Handle": isRead, "durable.Workflow.Run": "Start", "durable.Workflow.Start": "Start with a signal, keys and a delay", "durable.Workflow.StartAll": "StartAll",
 
 	"archive.Dir.Get": isRead, "archive.Dir.List": isRead, "archive.Dir.Trace": isRead, "archive.Git.Get": isRead, "archive.Git.List": isRead,
 	"archive.Git.Trace": isRead, "archive.History.Beside": isRead, "archive.History.Get": isRead, "archive.History.List": isRead, "archive.History.Refresh": isRead,

@@ -74,11 +74,16 @@ var rowsOfRun = map[string]map[string]string{
 
 // notOfARun are the tables that hold nothing of a run.
 var notOfARun = map[string]string{
-	"executors": "who lives, and until when; a run is fenced by its epoch whatever stands there",
-	"queues":    "names of queues, to lock",
-	"schema":    "the version of the schema, which Open checks",
-	"meta":      "of the schema, which Open checks",
-	"numbers":   "the number of the next run, a copy of which a unique index refuses",
+	"executors":   "who lives, and until when; a run is fenced by its epoch whatever stands there",
+	"queues":      "the limits of queues, which belong to no run",
+	"begun":       "when runs of a queue with a rate began; what is wrong there lets others begin sooner or later",
+	"queue_begun": "as begun",
+	"queue_turns": "whose turn it is in a queue",
+	"schedules":   "what starts runs, and belongs to none",
+	"requests":    "what programs ask for; once it is answered the run says what it is itself",
+	"schema":      "the version of the schema, which Open checks",
+	"meta":        "of the schema, which Open checks",
+	"numbers":     "the number of the next run, a copy of which a unique index refuses",
 }
 
 // harmlessColumns are those in which one other value is not found, with the reason why
