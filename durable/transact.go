@@ -183,7 +183,7 @@ func (t *transaction) commit(w *commit.Write, rival store.Event) error {
 	r.sealEvents(w.Events, r.row.Branch)
 	if t.hold == nil {
 		// Not for ever: what is in flight may wait for a row that this transaction has locked.
-		ctx, cancel := context.WithTimeoutCause(context.Background(), holdPatience, errHeldUp)
+		ctx, cancel := context.WithTimeoutCause(context.Background(), min(holdFirst<<min(t.vain, 6), holdMost), errHeldUp)
 		hold, err := r.eng.committer.Hold(ctx, &r.log)
 		cancel()
 		if err != nil {
@@ -245,9 +245,12 @@ func (t *transaction) pause(err error) time.Duration {
 	return top/2 + rand.N(top/2+1)
 }
 
-// holdPatience is how long a transaction stays open for what the run has in flight
-// beside it: far longer than a commit takes.
-const holdPatience = 5 * time.Second
+// A transaction stays open for what the run has in flight beside it for holdFirst, which is
+// far longer than a commit takes, and twice as long each time that it was not enough.
+const (
+	holdFirst = 250 * time.Millisecond
+	holdMost  = 10 * time.Second
+)
 
 var errHeldUp = errors.New("durable: the run's other writes did not get through beside the transaction")
 
