@@ -12,37 +12,37 @@ import (
 type Letter struct {
 	ID     string
 	Tenant string
-	// InLine is when its start had returned. Began is the time of its workflow_started: when a
-	// worker asked the store for it, shortly before it got it. The server cannot know that.
+	// InLine is when its start had returned. Began is when its run began, which the server
+	// cannot know: the time of workflow_started, which its worker has estimated.
 	InLine, Began time.Time
 	// Prompt mails must not wait behind the flood: those of the other tenants, and the urgent
 	// ones of the flood's own. They are sent one at a time.
 	Prompt bool
+	// Resumed: its worker was killed, so it may have come to the server long after it began.
+	Resumed bool
 }
-
-// Kill is the end of a worker: it was alive until From and dead from To.
-type Kill struct{ From, To time.Time }
 
 // Ledger is all that the verdict is about.
 type Ledger struct {
 	Letters []Letter
 	Book    []Request // of the mail server
-	Kills   []Kill
+	Digests []string  // their runs, each of which has a mail for everybody
 }
 
 // Seen is the most that was seen of what the queue limits.
 type Seen struct {
-	AtOnce    int // mails on their way
-	OfTenant  int // of one tenant
-	Began     int // mails that began in any time as long as Per
-	Came      int // mails that came to the server in any such time
-	Overtaken int // mails of the flood that overtook one prompt mail
-	Again     int // requests for mails that were delivered already: what kills leave behind
+	AtOnce    int           // mails on their way
+	OfTenant  int           // of one tenant
+	Came      int           // mails that came to the server in any time as long as Per
+	Took      time.Duration // from the first mail to the last
+	Overtaken int           // mails of the flood that overtook one prompt mail
+	Again     int           // requests for mails that were delivered already: what kills leave behind
 }
 
 // turns is how many mails of the flood may overtake one that is prompt. Tenants take turns, so
-// it is one; and each worker may just have been giving the flood its turn.
-const turns = 1 + workers
+// it is one. The others are for what is not known exactly: when runs began. By the order of
+// their starts all of the flood would overtake it.
+const turns = 10
 
 // check compares what the server has seen with what was put in line and with what the queue
 // promises, and returns an error unless all is as it must be.
@@ -59,7 +59,7 @@ func check(l Ledger, q durable.Queue) (seen Seen, err error) {
 	if seen.AtOnce, seen.OfTenant, err = l.places(q); err != nil {
 		return seen, err
 	}
-	if seen.Began, seen.Came, err = l.rate(q, first); err != nil {
+	if seen.Came, seen.Took, err = l.rate(q, first); err != nil {
 		return seen, err
 	}
 	seen.Overtaken, err = l.overtaken(first)
@@ -71,6 +71,13 @@ func (l *Ledger) once() (again int, err error) {
 	tenants, keys, delivered := map[string]string{}, map[string]string{}, map[string]int{}
 	for _, m := range l.Letters {
 		tenants[m.ID] = m.Tenant
+	}
+	for _, id := range l.Digests {
+		for _, to := range everybody {
+			if tenants[id+"/"+to] != digests {
+				return 0, fmt.Errorf("digest %s has no mail for %s", id, to)
+			}
+		}
 	}
 	for _, r := range l.Book {
 		switch key, asked := keys[r.ID]; {
@@ -135,50 +142,31 @@ func (l *Ledger) places(q durable.Queue) (atOnce, ofTenant int, err error) {
 	return atOnce, ofTenant, nil
 }
 
-// rate checks how many mails began in any time as long as Per, and how many came to the
-// server. A mail has begun at some time from Began until it came for the first time; only
-// those count of which both lie within the time, so that what is told is certain.
-//
-// To the server can come, besides those that begin, those that were under way: as many as
-// the queue has places. Those whose worker was killed before they came do not begin again,
-// and are left out.
-func (l *Ledger) rate(q durable.Queue, first map[string]time.Time) (began, came int, err error) {
-	var begins, comes []span
+// rate checks how many mails came to the server for the first time in any window as long as
+// Per, twice Per, and so on. The rate is about those that begin. To the server can come,
+// besides them, those that were under way when the window began: as many as the queue has
+// places. A mail whose worker was killed before it came does not begin again, and is left out.
+func (l *Ledger) rate(q durable.Queue, first map[string]time.Time) (came int, took time.Duration, err error) {
+	var comes []time.Time
 	for _, m := range l.Letters {
-		at := first[m.ID]
-		if at.Before(m.Began) {
-			return 0, 0, fmt.Errorf("mail %s came to the server before its run began", m.ID)
-		}
-		begins = append(begins, span{m.Began, at})
-		cut := func(k Kill) bool { return k.To.After(m.Began) && k.From.Before(at) }
-		if !slices.ContainsFunc(l.Kills, cut) {
-			comes = append(comes, span{at, at})
+		if !m.Resumed {
+			comes = append(comes, first[m.ID])
 		}
 	}
-	if began = most(begins, q.Per); began > q.Rate {
-		return 0, 0, fmt.Errorf("%d mails began within %s; %d are allowed", began, q.Per, q.Rate)
-	}
-	if came = most(comes, q.Per); came > q.Rate+q.Max {
-		return 0, 0, fmt.Errorf("%d mails came to the server within %s; %d may begin, and %d may have been under way", came, q.Per, q.Rate, q.Max)
-	}
-	return began, came, nil
-}
-
-// span is a time in which something has happened.
-type span struct{ from, to time.Time }
-
-// most returns how many of the spans lie within any window.
-func most(spans []span, window time.Duration) (n int) {
-	for _, s := range spans {
-		end, in := s.from.Add(window), 0
-		for _, o := range spans {
-			if !o.from.Before(s.from) && o.to.Before(end) {
-				in++
+	slices.SortFunc(comes, time.Time.Compare)
+	for from, start := range comes {
+		for n, at := range comes[from:] {
+			took = max(took, at.Sub(start))
+			windows := 1 + int(at.Sub(start)/q.Per)
+			if windows == 1 {
+				came = max(came, n+1)
+			}
+			if n+1 > windows*q.Rate+q.Max {
+				return 0, 0, fmt.Errorf("%d mails came to the server within %s; %d may begin, and %d may have been under way", n+1, time.Duration(windows)*q.Per, windows*q.Rate, q.Max)
 			}
 		}
-		n = max(n, in)
 	}
-	return n
+	return came, took, nil
 }
 
 // overtaken checks how many mails of the flood began, and came to the server, while a prompt
@@ -188,9 +176,13 @@ func (l *Ledger) overtaken(first map[string]time.Time) (n int, err error) {
 		if !m.Prompt {
 			continue
 		}
+		began := m.Began
+		if at := first[m.ID]; at.Before(began) {
+			began = at
+		}
 		by := 0
 		for _, f := range l.Letters {
-			if f.Tenant == flooding && !f.Prompt && f.Began.After(m.InLine) && first[f.ID].Before(m.Began) {
+			if f.Tenant == flooding && !f.Prompt && f.Began.After(m.InLine) && first[f.ID].Before(began) {
 				by++
 			}
 		}

@@ -22,6 +22,10 @@ func good() *Ledger {
 		add(reader(n), flooding, 0, time.Duration(n/3)*180*time.Millisecond+time.Duration(n%3)*time.Millisecond, false)
 	}
 	add("bolt/letter-0", "bolt", 100*time.Millisecond, 110*time.Millisecond, true)
+	for n, tenant := range everybody {
+		add("night/"+tenant, digests, 0, 3*time.Second+time.Duration(n)*200*time.Millisecond, false)
+	}
+	l.Digests = []string{"night"}
 	return &l
 }
 
@@ -41,21 +45,21 @@ func late(l *Ledger) {
 func TestCheckFindsWhatWentWrong(t *testing.T) {
 	seen, err := check(*good(), queue)
 	require.NoError(t, err)
-	require.Equal(t, Seen{AtOnce: 4, OfTenant: 3, Began: 19, Came: 19}, seen)
+	require.Equal(t, Seen{AtOnce: 4, OfTenant: 3, Came: 19, Took: 3600 * time.Millisecond}, seen)
 
-	last := func(l *Ledger) *Request { return &l.Book[len(l.Book)-1] }
+	bolts := func(l *Ledger) *Request { return &l.Book[30] }
 	again := func(l *Ledger) *Request {
-		l.Book = append(l.Book, *last(l))
-		r := last(l)
+		l.Book = append(l.Book, *bolts(l))
+		r := &l.Book[len(l.Book)-1]
 		r.At, r.Until, r.Delivered = r.At.Add(time.Second), r.Until.Add(time.Second), false
 		return r
 	}
 	for want, spoil := range map[string]func(*Ledger){
 		"nobody has put it in line":                  func(l *Ledger) { l.Letters = l.Letters[1:] },
-		"mail bolt/letter-0 of bolt was delivered 0": func(l *Ledger) { l.Book = l.Book[:30] },
+		"mail bolt/letter-0 of bolt was delivered 0": func(l *Ledger) { bolts(l).Delivered = false },
 		"mail bolt/letter-0 of bolt was delivered 2": func(l *Ledger) { again(l).Delivered = true },
 		"came under the keys":                        func(l *Ledger) { again(l).Key = "new" },
-		"of cork came to the server, and nobody":     func(l *Ledger) { last(l).Tenant = "cork" },
+		"of cork came to the server, and nobody":     func(l *Ledger) { bolts(l).Tenant = "cork" },
 		"4 mails of acme were on their way at once":  func(l *Ledger) { l.Book[0].Until = l.Book[5].At.Add(time.Millisecond) },
 		"7 mails were on their way at once": func(l *Ledger) {
 			for n := range 4 {
@@ -68,16 +72,20 @@ func TestCheckFindsWhatWentWrong(t *testing.T) {
 				l.Book[n].Until = l.Book[30].At.Add(time.Millisecond)
 			}
 		},
-		"came to the server before its run began": func(l *Ledger) { l.Letters[7].Began = l.Book[7].At.Add(time.Microsecond) },
-		"21 mails began within 1s; 20 are allowed": func(l *Ledger) {
-			for n := 18; n < 20; n++ {
-				at := l.Letters[0].Began.Add(850 * time.Millisecond)
-				l.Letters[n].Began, l.Book[n].At, l.Book[n].Until = at, at, at.Add(time.Millisecond)
+		"digest night has no mail for dune":     func(l *Ledger) { l.Letters = l.Letters[:len(l.Letters)-1] },
+		"27 mails came to the server within 1s": late,
+		"67 mails came to the server within 3s": func(l *Ledger) { // no single second has too many
+			m, r, at := l.Letters[30], l.Book[30], l.Book[30].At
+			*l = Ledger{}
+			for n := range 80 {
+				m.ID, m.Prompt = fmt.Sprint("bolt/", n), false
+				r.ID, r.At = m.ID, at.Add(time.Duration(n)*44*time.Millisecond)
+				r.Until = r.At.Add(time.Millisecond)
+				l.Letters, l.Book = append(l.Letters, m), append(l.Book, r)
 			}
 		},
-		"27 mails came to the server within 1s": late,
-		"overtaken by 4 mails of acme; 3 are allowed": func(l *Ledger) {
-			l.Letters[30].Began, l.Book[30].At = l.Book[6].At.Add(time.Microsecond), l.Book[6].At.Add(time.Millisecond)
+		"overtaken by 11 mails of acme; 10 are allowed": func(l *Ledger) {
+			l.Letters[30].Began, l.Book[30].At = l.Book[13].At.Add(time.Microsecond), l.Book[13].At.Add(time.Millisecond)
 		},
 	} {
 		l := good()
@@ -96,7 +104,9 @@ func TestCheckAllowsWhatKillsLeaveBehind(t *testing.T) {
 	l.Book[0].Gone, l.Book[0].Until = true, l.Book[5].At.Add(time.Millisecond)
 	l.Book = append(l.Book, r)
 	late(l)
-	l.Kills = []Kill{{From: l.Book[0].At, To: l.Book[0].At.Add(time.Millisecond)}}
+	for n := range l.Letters[35:] {
+		l.Letters[35+n].Resumed = true
+	}
 	seen, err := check(*l, queue)
 	require.NoError(t, err)
 	require.Equal(t, 1, seen.Again)

@@ -1,14 +1,14 @@
 // Mailer sends the mails of several tenants through one queue, to a mail server that takes
 // only so many at a time. One tenant floods the queue with a newsletter, while the others send
-// a mail now and then. Two workers share the queue, and are killed with SIGKILL in the middle
+// a mail now and then, and a schedule sends a digest to all of them each night. Two workers share the queue, and are killed with SIGKILL in the middle
 // of deliveries. In the end the mail server's own book shows that each mail was delivered
 // once, that no limit was ever exceeded, and that nobody waited for the newsletter.
 //
 //	go run ./examples/mailer
 //	go run ./examples/mailer -flood 300 -kills 20
 //
-// Read mail.go first: it has the queue and the workflow. worker.go declares them, office.go
-// puts mails in line. The other files are the world around them.
+// Read mail.go first: it has the queue and the workflow. digest.go has the schedule, worker.go
+// declares both, office.go puts mails in line. The other files are the world around them.
 package main
 
 import (
@@ -21,6 +21,7 @@ import (
 	"math/rand/v2"
 	"os"
 	"os/signal"
+	_ "time/tzdata" // where the system has no time zones
 
 	"github.com/holdfast-dev/holdfast/examples/internal/demo"
 )

@@ -16,12 +16,13 @@ import (
 	"github.com/holdfast-dev/holdfast/store"
 )
 
-// flooding is the tenant with the newsletter; the others are in others.
+// flooding is the tenant with the newsletter.
 const flooding = "acme"
 
-var others = []string{"bolt", "cork", "dune"}
+// everybody is all tenants.
+var everybody = []string{flooding, "bolt", "cork", "dune"}
 
-// few is how many mails each of the others sends, and the urgent ones of acme's.
+// few is how many prompt mails each of them sends.
 const few = 5
 
 // Office is the program that has mails to send, such as a web application. It has no code of
@@ -154,7 +155,7 @@ func (o *Office) letters(ctx context.Context) (list []Letter, err error) {
 			if row.Status != store.Completed {
 				return nil, fmt.Errorf("mail %s is %s", row.ID, row.Status)
 			}
-			list = append(list, Letter{ID: row.ID, Tenant: row.Partition, InLine: o.inLine[row.ID], Began: row.StartedAt.Time(), Prompt: o.prompts[row.ID]})
+			list = append(list, Letter{ID: row.ID, Tenant: row.Partition, InLine: o.inLine[row.ID], Began: row.StartedAt.Time(), Prompt: o.prompts[row.ID], Resumed: row.Resumes > 0})
 		}
 		if f.After = page.Next; f.After == "" {
 			return list, nil

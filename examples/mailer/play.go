@@ -7,7 +7,6 @@ import (
 	"io"
 	"math/rand/v2"
 	"os"
-	"slices"
 	"sync"
 	"time"
 
@@ -28,7 +27,9 @@ type stage struct {
 	server *Server
 	office *Office
 	staff  [workers]*demo.Process
-	kills  []Kill
+	kills  int // so far
+	// triggered is the digest that was started by hand.
+	triggered string
 }
 
 // play floods the queue, has the others send their mails, kills workers, and looks into the
@@ -91,12 +92,13 @@ func (s *stage) act(ctx context.Context) error {
 		})
 	}
 	watch.Go(func() { s.look(ctx) })
-	for n, tenant := range append(others, flooding) {
+	for n, tenant := range everybody {
 		do(func(ctx context.Context) error {
 			return s.office.correspond(ctx, tenant, rand.New(rand.NewPCG(s.seed, uint64(2+n))))
 		})
 	}
 	do(s.killing)
+	do(s.digesting)
 	do(func(ctx context.Context) error {
 		for n := range s.flood {
 			if err := s.office.delivered(ctx, reader(n)); err != nil {
@@ -159,7 +161,6 @@ func (s *stage) killing(ctx context.Context) error {
 		time.Sleep(time.Duration(rng.IntN(50)) * time.Millisecond)
 		n := rng.IntN(workers)
 		_, open := s.server.Now()
-		kill := Kill{From: time.Now()}
 		lived, err := s.staff[n].Kill()
 		switch {
 		case err != nil:
@@ -167,8 +168,7 @@ func (s *stage) killing(ctx context.Context) error {
 		case !lived:
 			return fmt.Errorf("%s ended by itself before it could be killed", name(n))
 		}
-		kill.To = time.Now()
-		s.kills = append(s.kills, kill)
+		s.kills++
 		s.tl.Say("you", fmt.Sprintf("kill -9 %d (%s), while %d mails are on their way, and start it again", s.staff[n].Pid(), name(n), open))
 		if err := s.hire(ctx, n); err != nil {
 			return err
@@ -200,21 +200,19 @@ func (s *stage) verdict(ctx context.Context, out io.Writer) error {
 	if err != nil {
 		return err
 	}
-	l := Ledger{Letters: letters, Book: s.server.Book(), Kills: s.kills}
+	l := Ledger{Letters: letters, Book: s.server.Book(), Digests: s.digests()}
 	fmt.Fprintln(out, "\nThe mail server's own book:")
-	for _, tenant := range slices.Sorted(slices.Values(append(others, flooding))) {
+	for _, tenant := range append(everybody, digests) {
 		fmt.Fprintln(out, "  "+l.summary(tenant))
 	}
 	seen, err := check(l, queue)
 	if err != nil {
 		return err
 	}
-	fmt.Fprintf(out, `  on their way at once: %d of %d, of one tenant %d of %d
-  began within %s: %d of %d; came to the server: %d
-  overtaken by mails of %s's newsletter: by %d, at most
-
-Killed %d times: each of the %d mails was delivered once, though %d were handed over again; no limit was exceeded, and nobody waited for the newsletter.
-`, seen.AtOnce, queue.Max, seen.OfTenant, queue.MaxPerPartition, queue.Per, seen.Began, queue.Rate, seen.Came, flooding, seen.Overtaken, len(s.kills), len(letters), seen.Again)
+	fmt.Fprintf(out, "  on their way at once: %d of %d; of one tenant: %d of %d\n", seen.AtOnce, queue.Max, seen.OfTenant, queue.MaxPerPartition)
+	fmt.Fprintf(out, "  came within %s: %d, where %d may begin and %d be under way; in all: %d within %s\n", queue.Per, seen.Came, queue.Rate, queue.Max, len(letters), seen.Took.Round(10*time.Millisecond))
+	fmt.Fprintf(out, "  mails of %s's newsletter that overtook a prompt mail: %d at most\n\n", flooding, seen.Overtaken)
+	fmt.Fprintf(out, "Killed %d times: each of the %d mails was delivered once, though %d were handed over again; no limit was exceeded, and nobody waited for the newsletter.\n", s.kills, len(letters), seen.Again)
 	return nil
 }
 
@@ -231,5 +229,9 @@ func (l *Ledger) summary(tenant string) string {
 			longest = max(longest, m.Began.Sub(m.InLine))
 		}
 	}
-	return fmt.Sprintf("%s: %3d mails, %d of them prompt ones, which waited for %s at most", tenant, mails, prompt, longest.Round(time.Millisecond))
+	says := fmt.Sprintf("%-7s  %3d mails", tenant, mails)
+	if prompt > 0 {
+		says += fmt.Sprintf(", %d of them prompt, which waited for %s at most", prompt, longest.Round(time.Millisecond))
+	}
+	return says
 }

@@ -23,8 +23,12 @@ func worker(ctx context.Context, dir, url string) error {
 	}
 	defer st.Close()
 	eng, err := durable.Open(ctx, st, durable.Options{
-		Workflows: []durable.Definition{durable.Define(sendMail.Name(), mailer.Send)},
+		Workflows: []durable.Definition{
+			durable.Define(sendMail.Name(), mailer.Send),
+			durable.Define(digest.Name(), mailer.Digest),
+		},
 		Queues:    []durable.Queue{queue},
+		Schedules: []durable.Schedule{nightly},
 		// Who is killed this often is not the fault of a mail.
 		QuarantineAfter: 1 << 20,
 	})
