@@ -210,6 +210,8 @@ func (sc scheduling) stored(list []StartOption) (json.RawMessage, error) {
 		return nil, fmt.Errorf("FromExport is for one start: %w", ErrInvalid)
 	case o.tx != nil:
 		return nil, fmt.Errorf("InTx is for one start: %w", ErrInvalid)
+	case o.line.debounce != nil:
+		return nil, fmt.Errorf("Debounce is for starts that come close together; a fire is one start: %w", ErrInvalid)
 	case o.line.at != 0:
 		return nil, fmt.Errorf("StartAt is for one start; the timetable says when, and Delay how much later: %w", ErrInvalid)
 	}

@@ -18,7 +18,7 @@ func TestEveryOptionOfAStartIsStoredWithASchedule(t *testing.T) {
 			"parent": notGiven, "parentKey": notGiven, "mail": notGiven, "err": notGiven, "input": notGiven, "signalID": notGiven, "scheduled": notGiven,
 		},
 		reflect.TypeFor[inLine](): {
-			"queue": stored, "partition": stored, "dedup": stored, "priority": stored, "delay": stored, "at": refused, "enqueue": notGiven,
+			"queue": stored, "partition": stored, "dedup": stored, "priority": stored, "delay": stored, "at": refused, "debounce": refused, "enqueue": notGiven,
 		},
 	} {
 		for i := range typ.NumField() {

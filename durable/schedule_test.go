@@ -401,6 +401,7 @@ func TestWhatCannotBeDeclaredIsRefusedAndStoresNothing(t *testing.T) {
 			"missed fires: 2000":          flow.Schedule("s", every, 0).Missed(2000),
 			"WithSignal is for one start": flow.Schedule("s", every, 0, durable.WithSignal("go", 1)),
 			"StartAt is for one start":    flow.Schedule("s", every, 0, durable.StartAt(time.Now())),
+			"Debounce is for starts":      flow.Schedule("s", every, 0, durable.Debounce("k", time.Second, time.Minute)),
 			"Abandon is for a child":      flow.Schedule("s", every, 0, durable.Abandon()),
 			"Deadline: -1s":               flow.Schedule("s", every, 0, durable.Deadline(-time.Second)),
 		} {
