@@ -265,7 +265,7 @@ func TestClaimsFromTheFutureCountAsOfNow(t *testing.T) {
 		return runs
 	}
 	require.Len(t, claim(), 2)
-	raw(t, dsn).MustExec("UPDATE durable_begun SET at = at + 86400000000")
+	raw(t, dsn).MustExec("UPDATE durable_queue_begun SET at = at + 86400000000")
 	require.Empty(t, claim())
 	next := until
 	require.LessOrEqual(t, next, beat(t, s, executor("e", time.Hour)).Now.Add(time.Second))

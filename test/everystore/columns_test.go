@@ -76,8 +76,7 @@ var rowsOfRun = map[string]map[string]string{
 var notOfARun = map[string]string{
 	"executors":   "who lives, and until when; a run is fenced by its epoch whatever stands there",
 	"queues":      "the limits of queues, which belong to no run",
-	"begun":       "when runs of a queue with a rate began; what is wrong there lets others begin sooner or later",
-	"queue_begun": "as begun",
+	"queue_begun": "when runs of a queue with a rate began; what is wrong there lets others begin sooner or later",
 	"queue_turns": "whose turn it is in a queue",
 	"schedules":   "what starts runs, and belongs to none",
 	"requests":    "what programs ask for; once it is answered the run says what it is itself",

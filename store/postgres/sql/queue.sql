@@ -39,11 +39,11 @@ SELECT q.name, clock.now,
          SELECT pg_catalog.count(*) FROM durable_runs r
          WHERE r.queue = q.name AND r.queue <> '' AND r.status IN ('running', 'resuming', 'waiting')) ELSE 0 END AS placed,
        COALESCE(q.begun - w.first, 0) AS begun,
-       COALESCE((SELECT b.at FROM durable_begun b WHERE b.queue = q.name AND b.first <= greatest(w.first, q.begun - q.rate) ORDER BY b.first DESC LIMIT 1), 0) AS at,
-       EXISTS (SELECT 1 FROM durable_begun b WHERE b.queue = q.name AND b.at > clock.now) AS ahead
+       COALESCE((SELECT b.at FROM durable_queue_begun b WHERE b.queue = q.name AND b.first <= greatest(w.first, q.begun - q.rate) ORDER BY b.first DESC LIMIT 1), 0) AS at,
+       EXISTS (SELECT 1 FROM durable_queue_begun b WHERE b.queue = q.name AND b.at > clock.now) AS ahead
 FROM clock CROSS JOIN durable_queues q
 LEFT JOIN LATERAL (
-  SELECT b.first FROM durable_begun b WHERE q.rate > 0 AND b.queue = q.name AND b.at > clock.now - q.per ORDER BY b.at, b.first LIMIT 1) w ON true
+  SELECT b.first FROM durable_queue_begun b WHERE q.rate > 0 AND b.queue = q.name AND b.at > clock.now - q.per ORDER BY b.at, b.first LIMIT 1) w ON true
 WHERE q.name = ANY($1::text[])
 
 -- name: queue_parts (own)
@@ -60,17 +60,17 @@ FROM unnest($1::text[], $2::text[], $3::bigint[]) AS u (name, turn, n) JOIN free
 WHERE q.name = u.name
 
 -- name: begun_add (own)
-INSERT INTO durable_begun (queue, first, at)
+INSERT INTO durable_queue_begun (queue, first, at)
 SELECT u.queue, u.first, u.at FROM unnest($1::text[], $2::bigint[], $3::bigint[]) AS u (queue, first, at)
 
 -- name: begun_forget (own)
 -- Those at or before a time.
-DELETE FROM durable_begun b USING unnest($1::text[], $2::bigint[]) AS u (queue, at)
+DELETE FROM durable_queue_begun b USING unnest($1::text[], $2::bigint[]) AS u (queue, at)
 WHERE b.queue = u.queue AND b.at <= u.at
 
 -- name: begun_clamp (own)
 -- The clock has gone back: claims that it remembers for later count as of now.
-UPDATE durable_begun SET at = $2 WHERE queue = $1 AND at > $2
+UPDATE durable_queue_begun SET at = $2 WHERE queue = $1 AND at > $2
 
 -- name: lanes_listed (own)
 -- Which of the listed queues, $3, have runs in line that do not wait for a time.
