@@ -77,16 +77,17 @@ func (w *Write) settle(err error) {
 	if w.Then != nil {
 		w.Then(err)
 	}
-	if w.reply != nil {
-		select {
-		case w.reply <- false:
-		default: // it was just picked to lead, and finds itself settled
-		}
-	}
-	if w.turn != nil {
+	// Last: from then on the caller may use w for something else.
+	switch {
+	case w.turn != nil:
 		select {
 		case w.turn <- false:
 		default: // it has its turn
+		}
+	case w.reply != nil:
+		select {
+		case w.reply <- false:
+		default: // it was just picked to lead, and finds itself settled
 		}
 	}
 }
