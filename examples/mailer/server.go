@@ -148,5 +148,5 @@ func (s *Server) enter(at time.Time, mail envelope, key string) (req *Request, b
 	default:
 		s.keys[key], req.Delivered = true, true
 	}
-	return req, busy, 50*time.Millisecond + time.Duration(s.rng.IntN(150))*time.Millisecond
+	return req, busy, 30*time.Millisecond + time.Duration(s.rng.IntN(100))*time.Millisecond
 }
