@@ -298,7 +298,7 @@ func (sc scheduling) keep() {
 		return
 	}
 	keeper := schedules.NewKeeper(schedules.Options{
-		Store: e.store, Schedules: st, Engine: sc, By: e.id, Log: e.log.Logger, Poll: e.options.Lease / 3,
+		Store: e.store, Schedules: st, Engine: sc, By: e.id, Log: e.log.Logger, Poll: e.options.Lease,
 		Fired: func(workflow string, o schedules.Outcome, n int64) { e.metrics.ScheduleFired(workflow, string(o), n) },
 		Delay: e.metrics.ScheduleDelayed,
 	})
