@@ -29,7 +29,7 @@ func (s *Store) Maintain(ctx context.Context) error {
 		// Skip tables that another session is already vacuuming.
 		care = "VACUUM (ANALYZE, SKIP_LOCKED) "
 	}
-	for _, table := range []string{"runs", "events", "inbox", "branches", "attributes", "holds", "executors", "queues", "begun", "schedules", "requests"} {
+	for _, table := range []string{"runs", "events", "inbox", "branches", "attributes", "holds", "executors", "queues", "queue_begun", "schedules", "requests"} {
 		if _, err := s.long.ExecContext(ctx, care+in(s.schema, "durable_"+table)); err != nil {
 			return described(fmt.Sprintf("look after durable_%s", table), err)
 		}

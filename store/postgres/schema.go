@@ -25,7 +25,7 @@ var migrationFiles embed.FS
 
 // Names of tables and of the view, but not of indexes, which have the same prefix
 // and are always in their table's schema.
-var tableNames = regexp.MustCompile(`\bdurable_(?:runs|events|branches|inbox|attributes|holds|executors|queues|begun|requests|schedules|tell_requests|schema|history)\b`)
+var tableNames = regexp.MustCompile(`\bdurable_(?:runs|events|branches|inbox|attributes|holds|executors|queues|queue_begun|requests|schedules|tell_requests|schema|history)\b`)
 
 // What qualified matches: the argument of to_regclass, which is a name inside a
 // string; an index to drop, which has no table beside it that determines its
