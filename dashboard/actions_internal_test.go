@@ -12,7 +12,7 @@ import (
 func TestTheRoomsNameTheActionsAsAuthorizeDoes(t *testing.T) {
 	inside := []string{
 		web.ActionList, web.ActionRead, web.ActionPayload,
-		web.ActionStart, web.ActionResume, web.ActionCancel, web.ActionPause, web.ActionUnpause, web.ActionSignal, web.ActionAnswer, web.ActionFork, web.ActionJump, web.ActionEdit, web.ActionQueue,
+		web.ActionStart, web.ActionResume, web.ActionCancel, web.ActionPause, web.ActionUnpause, web.ActionSignal, web.ActionAnswer, web.ActionFork, web.ActionJump, web.ActionEdit, web.ActionQueue, web.ActionSchedule,
 	}
 	require.Len(t, inside, len(Actions()))
 	for i, a := range Actions() {

@@ -135,7 +135,7 @@ func (h *handler) handle(rt route) http.Handler {
 // plainIDs undoes client.EscapeID in the ids of an address, before anything reads a path
 // value.
 func plainIDs(r *http.Request) {
-	for _, name := range []string{"id", "run_id", "wait", "queue"} {
+	for _, name := range []string{"id", "run_id", "wait", "queue", "schedule"} {
 		if id := r.PathValue(name); id != "" {
 			r.SetPathValue(name, client.UnescapeID(id))
 		}

@@ -45,6 +45,10 @@ type (
 	queuesOnly struct {
 		Queues []client.Queue `json:"queues"`
 	}
+	schedulesOnly struct {
+		Schedules []client.Schedule `json:"schedules"`
+		More      int               `json:"more"`
+	}
 	readyOnly struct {
 		Ready bool `json:"ready"`
 	}
@@ -89,6 +93,13 @@ var ops = map[string]op{
 	"POST /api/runs/{id}/resume":                 {summary: "Continue a run that failed or was interrupted", query: []string{"dry_run: only say what it would do"}, request: client.ResumeOptions{}, answers: map[int]any{200: client.Resumed{}}},
 	"POST /api/bulk/retry":                       {summary: "Let the failed runs that a filter selects get in line of their queues again, or, as a dry run, say what would become of each", request: client.BulkRequest{}, answers: map[int]any{200: client.Bulk{}}},
 	"POST /api/runs/{id}/retry":                  {summary: "Let a failed run of a queue get in line again", query: []string{"dry_run: only say what it would do"}, request: client.RetryRequest{}, answers: map[int]any{200: client.Resumed{}}},
+	"GET /api/schedules":                         {summary: "The schedules: their last fires and their next times", answers: map[int]any{200: schedulesOnly{}}},
+	"GET /api/schedules/{schedule}":              {summary: "A schedule", answers: map[int]any{200: client.Schedule{}}},
+	"POST /api/schedules/{schedule}/pause":       {summary: "Keep a schedule from firing", request: client.ReasonRequest{}, answers: map[int]any{200: client.ScheduleDone{}}},
+	"POST /api/schedules/{schedule}/resume":      {summary: "Let a paused schedule fire again", request: client.ReasonRequest{}, answers: map[int]any{200: client.ScheduleDone{}}},
+	"POST /api/schedules/{schedule}/trigger":     {summary: "Start a run of a schedule now; idempotent by a key", request: client.TriggerRequest{}, answers: map[int]any{200: client.ScheduleDone{}}},
+	"POST /api/schedules/{schedule}/backfill":    {summary: "Start the runs of a span that has passed, or, as a dry run, say which", request: client.BackfillRequest{}, answers: map[int]any{200: client.Backfill{}}},
+	"POST /api/schedules/{schedule}/delete":      {summary: "Remove a schedule; its runs stay", request: client.ReasonRequest{}, answers: map[int]any{200: client.ScheduleDone{}}},
 	"POST /api/queues/{queue}/pause":             {summary: "Keep runs of a queue from getting a place", request: client.ReasonRequest{}, answers: map[int]any{200: client.QueueDone{}}},
 	"POST /api/queues/{queue}/resume":            {summary: "Let runs of a paused queue get places again", request: client.ReasonRequest{}, answers: map[int]any{200: client.QueueDone{}}},
 	"POST /api/runs/{id}/cancel":                 {summary: "Ask a run to end", request: client.ReasonRequest{}, answers: map[int]any{200: client.Done{}}},
@@ -232,7 +243,7 @@ func document(t *testing.T, routes []route) []byte {
 
 func TestTheOpenAPIDocumentDescribesEveryRoute(t *testing.T) {
 	h := newHandler(nil, Options{})
-	routes := slices.DeleteFunc(slices.Concat(h.apiRoutes(), h.queueRoutes()), func(rt route) bool { return rt.page })
+	routes := slices.DeleteFunc(slices.Concat(h.apiRoutes(), h.queueRoutes(), h.scheduleRoutes()), func(rt route) bool { return rt.page })
 	want := document(t, routes)
 	if *updateOpenAPI {
 		require.NoError(t, os.WriteFile("openapi.json", want, 0o644))

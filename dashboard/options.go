@@ -36,13 +36,16 @@ const (
 	ActionEdit    Action = "edit"
 	// ActionQueue pauses and resumes a queue. It concerns no single run.
 	ActionQueue Action = "queue"
+	// ActionSchedule pauses, resumes, triggers, fills and deletes a schedule. It concerns no
+	// single run.
+	ActionSchedule Action = "schedule"
 )
 
 // Actions returns every action.
 func Actions() []Action {
 	return []Action{
 		ActionList, ActionRead, ActionPayload,
-		ActionStart, ActionResume, ActionCancel, ActionPause, ActionUnpause, ActionSignal, ActionAnswer, ActionFork, ActionJump, ActionEdit, ActionQueue,
+		ActionStart, ActionResume, ActionCancel, ActionPause, ActionUnpause, ActionSignal, ActionAnswer, ActionFork, ActionJump, ActionEdit, ActionQueue, ActionSchedule,
 	}
 }
 

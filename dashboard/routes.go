@@ -30,7 +30,7 @@ type route struct {
 
 // routes returns all routes.
 func (h *handler) routes() []route {
-	return slices.Concat(h.apiRoutes(), h.queueRoutes(), h.pageRoutes())
+	return slices.Concat(h.apiRoutes(), h.queueRoutes(), h.scheduleRoutes(), h.pageRoutes())
 }
 
 // apiRoutes returns the routes of the JSON API and of the streams: our own first, then
@@ -112,6 +112,22 @@ func (h *handler) queueRoutes() []route {
 		{method: "POST", pattern: "/queues/{queue}/do/pause", action: ActionQueue, page: true, serve: h.lists.DoQueue(h.acts.PauseQueue, "pausequeue")},
 		{method: "POST", pattern: "/queues/{queue}/do/resume", action: ActionQueue, page: true, serve: h.lists.DoQueue(h.acts.ResumeQueue, "resumequeue")},
 	}
+}
+
+// scheduleRoutes returns the routes of schedules, in the API and as pages.
+func (h *handler) scheduleRoutes() []route {
+	routes := []route{
+		{method: "GET", pattern: "/api/schedules", action: ActionList, serve: h.api.Schedules},
+		{method: "GET", pattern: "/api/schedules/{schedule}", action: ActionList, serve: h.api.Schedule},
+		{method: "GET", pattern: "/schedules", action: ActionList, page: true, serve: h.lists.Schedules},
+		{method: "GET", pattern: "/schedules/{schedule}", action: ActionList, page: true, serve: h.lists.Schedule},
+	}
+	for _, a := range h.lists.ScheduleActs() {
+		routes = append(routes,
+			route{method: "POST", pattern: "/api/schedules/{schedule}/" + a.Name, action: ActionSchedule, serve: a.Serve},
+			route{method: "POST", pattern: "/schedules/{schedule}/do/" + a.Name, action: ActionSchedule, page: true, serve: h.lists.DoSchedule(a)})
+	}
+	return routes
 }
 
 // pageRoutes returns the routes of the pages.

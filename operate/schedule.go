@@ -240,3 +240,41 @@ func (op *Operator) BackfillSchedule(ctx context.Context, name string, from, to 
 	starts, err := a.Backfill(ctx, name, from, to)
 	return Backfill(starts), scheduleError("filling", name, err)
 }
+
+// A PlannedFire is a fire time that a backfill would fill.
+type PlannedFire struct {
+	At     time.Time // the fire time
+	RunID  string
+	Exists bool // the run is there already, and stays as it is
+}
+
+// PlanBackfill returns what BackfillSchedule would do, in the order of the times, and changes
+// nothing.
+//
+// Errors: those of BackfillSchedule.
+func (op *Operator) PlanBackfill(ctx context.Context, name string, from, to time.Time) ([]PlannedFire, error) {
+	a, err := op.acts()
+	if err != nil {
+		return nil, err
+	}
+	_, fires, err := a.Fires(ctx, name, from, to)
+	if err != nil {
+		return nil, scheduleError("planning to fill", name, err)
+	}
+	plan := make([]PlannedFire, len(fires))
+	index := make(map[string]int, len(fires))
+	ids := make([]string, len(fires))
+	for i, f := range fires {
+		plan[i] = PlannedFire{At: f.At.Time(), RunID: f.RunID}
+		index[f.RunID], ids[i] = i, f.RunID
+	}
+	for part := range slices.Chunk(ids, 500) {
+		for row, err := range op.desk.Runs(ctx, store.Filter{IDs: part}) {
+			if err != nil {
+				return nil, fmt.Errorf("durable: listing the runs of schedule %s: %w", name, storeError(err))
+			}
+			plan[index[row.ID]].Exists = true
+		}
+	}
+	return plan, nil
+}

@@ -132,28 +132,37 @@ const MaxBackfill = 10_000
 // Backfill starts the runs of the times from from to before to, which must have come,
 // whatever the policies. Those that exist stay as they are.
 func (a *Acts) Backfill(ctx context.Context, name string, from, to time.Time) (Starts, error) {
-	_, r, c, err := a.read(ctx, name)
+	r, fires, err := a.Fires(ctx, name, from, to)
 	if err != nil {
 		return Starts{}, err
+	}
+	return a.Engine.StartFires(ctx, name, &r.Definition, fires)
+}
+
+// Fires returns the schedule and what a Backfill of this span starts. It changes nothing.
+func (a *Acts) Fires(ctx context.Context, name string, from, to time.Time) (*Record, []Decided, error) {
+	_, r, c, err := a.read(ctx, name)
+	if err != nil {
+		return nil, nil, err
 	}
 	now, err := a.now(ctx)
 	if err != nil {
-		return Starts{}, err
+		return nil, nil, err
 	}
 	if !from.Before(to) || store.TimeOf(to) > now {
-		return Starts{}, fmt.Errorf("durable: a backfill of schedule %s from %s to %s, at %s: the span must not be empty, and must have passed: %w",
+		return nil, nil, fmt.Errorf("durable: a backfill of schedule %s from %s to %s, at %s: the span must not be empty, and must have passed: %w",
 			name, from.Format(time.RFC3339), to.Format(time.RFC3339), now.Time().Format(time.RFC3339), store.ErrInvalid)
 	}
 	times := c.First(MaxBackfill+1, from.Add(-time.Microsecond), to.Add(-time.Microsecond))
 	if len(times) > MaxBackfill {
-		return Starts{}, fmt.Errorf("durable: a backfill of schedule %s has more than %d times; make it in parts, the first up to %s: %w",
+		return nil, nil, fmt.Errorf("durable: a backfill of schedule %s has more than %d times; make it in parts, the first up to %s: %w",
 			name, MaxBackfill, times[MaxBackfill].Format(time.RFC3339), store.ErrInvalid)
 	}
 	fires := make([]Decided, len(times))
 	for i, at := range times {
 		fires[i] = Decided{At: store.TimeOf(at), RunID: RunID(name, store.TimeOf(at))}
 	}
-	return a.Engine.StartFires(ctx, name, &r.Definition, fires)
+	return r, fires, nil
 }
 
 // A State is a schedule as an operator finds it.

@@ -59,7 +59,7 @@ var howCovered = map[string]string{
 	"operate.Operator.PauseSchedule": onePut, "operate.Operator.ResumeSchedule": onePut, "operate.Operator.DeleteSchedule": onePut,
 	"operate.Operator.TriggerSchedule": "TriggerSchedule", "operate.Operator.BackfillSchedule": "BackfillSchedule",
 
-	"operate.Operator.DeadLetters": isRead, "operate.Operator.Line": isRead, "operate.Operator.Queues": isRead,
+	"operate.Operator.DeadLetters": isRead, "operate.Operator.Line": isRead, "operate.Operator.PlanBackfill": isRead, "operate.Operator.Queues": isRead,
 	"operate.Operator.PauseQueue": onePut, "operate.Operator.ResumeQueue": onePut,
 	"operate.Operator.RetryDeadLetter": "Resume", "operate.Operator.RetryDeadLetters": "ResumeAll", // each run is resumed
 

@@ -76,7 +76,8 @@ type layout struct {
 	Approvals  int
 	Stuck      int
 	Archive    bool
-	Queues     bool   // there are some
+	Queues     bool // there are some
+	Schedules  bool
 	Stream     string // address of the stream that says when to look again; empty: none
 	Ended      bool   // nothing will happen to what the page shows
 	Zone       string
@@ -88,6 +89,7 @@ type layout struct {
 // address says.
 var notices = map[string]string{
 	"resume": "Resumed.", "cancel": "Cancelled.", "cancelling": "The cancel is recorded.", "pause": "Paused.", "unpause": "It goes on.", "approve": "Approved.", "reject": "Rejected.",
+	"pauseschedule": "The schedule is paused.", "resumeschedule": "The schedule fires again.", "triggerschedule": "A run was started.", "backfillschedule": "The runs were started.", "deleteschedule": "The schedule was deleted. Its runs stay.",
 	"pausequeue": "The queue is paused: its runs stay in line.", "resumequeue": "The queue goes on.",
 	"fork": "Forked: this is the copy.", "jump": "Taken back.", "edit": "The result was replaced. Resume the run to go on with it.",
 }
@@ -99,7 +101,9 @@ func (sh *Shell) render(w http.ResponseWriter, r *http.Request, status int, name
 	l.Archive = sh.archive != nil
 	l.Zone, _ = time.Now().In(view.Zone).Zone()
 	if sh.May(r, web.ActionList, "") == nil {
-		l.Queues, _ = sh.read.UsesQueues(r.Context()) // the page is about something else
+		// An error is no reason to lose the page, which is about something else.
+		l.Queues, _ = sh.read.UsesQueues(r.Context())
+		l.Schedules, _ = sh.read.UsesSchedules(r.Context())
 	}
 	if l.Notice == "" {
 		l.Notice = notices[r.URL.Query().Get("done")]

@@ -22,10 +22,10 @@ type Reader struct {
 	*web.Env
 	askers askingRuns
 
-	queues  used
-	mu      sync.Mutex
-	known   []store.Executor // as of knownAt
-	knownAt time.Time
+	queues, schedules used
+	mu                sync.Mutex
+	known             []store.Executor // as of knownAt
+	knownAt           time.Time
 }
 
 // New makes a Reader.

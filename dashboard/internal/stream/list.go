@@ -2,6 +2,7 @@ package stream
 
 import (
 	"context"
+	"errors"
 	"maps"
 	"net/http"
 	"time"
@@ -24,7 +25,9 @@ type listHub struct {
 	rows   map[string]client.Run
 	counts client.Counts
 	asked  map[string]bool // ids of approvals that were announced
-	queues queuesSeen
+
+	queues    queuesSeen
+	schedules schedulesSeen
 
 	gathered []frame
 	// first is what a new client must get before anything that is gathered from now on;
@@ -243,7 +246,7 @@ func (hub *listHub) look(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if err := hub.lookAtQueues(ctx); err != nil {
+	if err := errors.Join(hub.lookAtQueues(ctx), hub.lookAtSchedules(ctx)); err != nil {
 		return err
 	}
 	changed := hub.first == nil || !maps.Equal(counts.Status, hub.counts.Status) || counts.Approvals != hub.counts.Approvals

@@ -17,9 +17,9 @@ type queuesSeen struct {
 	next  time.Time // when to look again
 }
 
-// queuesShare bounds how much of the time is spent on reading the queues: where many runs
-// are in line, a look takes long, and the next one comes that many times later.
-const queuesShare = 20
+// shareOfLooks bounds how much of the time is spent on reading queues, and schedules: where
+// there are many, a look takes long, and the next one comes that many times later.
+const shareOfLooks = 20
 
 // lookAtQueues gathers whether anything has changed in the queues.
 func (hub *listHub) lookAtQueues(ctx context.Context) error {
@@ -31,7 +31,7 @@ func (hub *listHub) lookAtQueues(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	seen.next = time.Now().Add(queuesShare*time.Since(begin) - listEvery)
+	seen.next = time.Now().Add(shareOfLooks*time.Since(begin) - listEvery)
 	now := make([]client.Queue, len(queues))
 	for i := range queues {
 		now[i] = h.Wire.Queue(&queues[i])

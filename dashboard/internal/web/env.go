@@ -51,6 +51,8 @@ const (
 	ActionJump    = "jump"
 	ActionEdit    = "edit"
 	ActionQueue   = "queue"
+
+	ActionSchedule = "schedule"
 )
 
 // MayPayload reports whether user data of a run is shown to the sender of r.

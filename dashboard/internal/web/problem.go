@@ -113,6 +113,7 @@ var meanings = []meaning{
 	{is(store.ErrFenced), http.StatusConflict, "busy", "somebody else acted on it in the same moment: look at it again"},
 	{is(store.ErrStatus), http.StatusConflict, "status", "look at the run again"},
 	{is(durable.ErrNotFound), http.StatusNotFound, "not_found", ""},
+	{is(operate.ErrScheduleNotFound), http.StatusNotFound, "not_found", ""},
 	{is(durable.ErrNotRegistered), http.StatusNotFound, "workflow_not_registered", "start a program that serves it"},
 	{is(errors.ErrUnsupported), http.StatusConflict, "unsupported", "the store of this program cannot do that"},
 	{is(durable.ErrInvalid), http.StatusBadRequest, "invalid", ""},

@@ -341,7 +341,7 @@ function listen(was = "") {
   source = new EventSource(body.dataset.stream);
   source.onopen = () => { say(nobody || "Live", nobody ? "off" : ""); changed(); };
   source.onerror = () => say((source.readyState === 2 ? "Not connected" : "Reconnecting") + ", data of " + seenAt(), "bad");
-  for (const name of ["event", "run", "counts", "approval", "answered", "queues"]) {
+  for (const name of ["event", "run", "counts", "approval", "answered", "queues", "schedules"]) {
     source.addEventListener(name, changed);
   }
   source.addEventListener("executor", (e) => {
