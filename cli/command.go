@@ -57,7 +57,7 @@ confirmed; 3 not found, nothing to resume; 4 refused; 5 store or server not reac
 		runCommand(a), resumeCommand(a), resumeLastCommand(a),
 		sessionsCommand(a), approveCommand(a), rejectCommand(a), signalCommand(a),
 		cancelCommand(a), pauseCommand(a), unpauseCommand(a), watchCommand(a),
-		branchesCommand(a), stuckCommand(a), queuesCommand(a), forkCommand(a), checkpointsCommand(a),
+		branchesCommand(a), stuckCommand(a), queuesCommand(a), schedulesCommand(a), forkCommand(a), checkpointsCommand(a),
 		historyCommand(a), archiveCommand(a), schemaCommand(a), doctorCommand(a), completionCommand(a),
 	)
 	return root

@@ -6,7 +6,7 @@
 //	profile.go  the profiles of durable.yaml
 //	local.go    a Target on a store, through an engine
 //	remote.go   a Target on a server, through package client
-//	queues.go   both, on queues
+//	queues.go   both, on queues; schedules.go on schedules
 //	session.go  where a run stands: a pure function of its row and its last events
 //	readall.go  reads that for a list of runs
 //	serving.go  which program has the code of a run
@@ -17,6 +17,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"iter"
+	"time"
 
 	"github.com/holdfast-dev/holdfast/cli/internal/show"
 	"github.com/holdfast-dev/holdfast/client"
@@ -63,6 +64,15 @@ type Target interface {
 	// RetryAll does the same for all failed runs of a queue, and tells each of them.
 	Retry(ctx context.Context, id string, dry bool) (operate.Plan, error)
 	RetryAll(ctx context.Context, queue string, dry bool, each func(id string, refused error)) error
+
+	// Schedules returns the schedules of these names, or all; durable.ErrNotFound for one
+	// name of which there is none. The acts do what those of operate.Operator do.
+	Schedules(ctx context.Context, names ...string) ([]client.Schedule, error)
+	PauseSchedule(ctx context.Context, name, reason string) error
+	ResumeSchedule(ctx context.Context, name string) error
+	TriggerSchedule(ctx context.Context, name, key string) (runID string, err error)
+	DeleteSchedule(ctx context.Context, name string) error
+	BackfillSchedule(ctx context.Context, name string, from, to time.Time, dry bool) (client.Backfill, error)
 
 	// Start starts a run, and returns its id.
 	Start(ctx context.Context, workflow string, s NewRun) (string, error)
