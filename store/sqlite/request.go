@@ -190,9 +190,11 @@ func (s *Store) DropRequests(ctx context.Context, before store.Time, limit int) 
 }
 
 // requestWatch looks out for requests that others insert, who know nothing of the file
-// of notices: it looks into the table when the WAL has changed. A change that the times
+// of notices: it looks into the table when the WAL has changed, at most once in
+// Options.Watch, because our own commits change it too. A change that the times
 // of files are too coarse to show is found at the next one, or at the next beat.
 type requestWatch struct {
+	last  time.Time // when it looked at the WAL
 	size  int64
 	at    time.Time
 	again bool // the WAL was changed just before the last look
@@ -203,6 +205,11 @@ type requestWatch struct {
 const coarse = 30 * time.Millisecond
 
 func (w *requestWatch) changed(s *Store) bool {
+	now := time.Now()
+	if now.Sub(w.last) < s.opts.Watch {
+		return false
+	}
+	w.last = now
 	info, err := os.Stat(s.file + "-wal")
 	if err != nil {
 		return false
