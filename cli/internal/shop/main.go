@@ -62,6 +62,7 @@ func run() int {
 		Capture:   durable.Capture{Env: []string{"BANK_KEY"}},
 		Grace:     grace(),
 		Queues:    queues(),
+		Schedules: schedules(),
 	})
 	if err != nil {
 		fmt.Fprintln(os.Stderr, err)
@@ -143,6 +144,14 @@ func queues() []durable.Queue {
 		return nil
 	}
 	return []durable.Queue{{Name: "emails", Max: 2, MaxPerPartition: 1, Rate: 100, Per: time.Minute}}
+}
+
+// schedules are what the shop declares where a test is about schedules.
+func schedules() []durable.Schedule {
+	if os.Getenv("SHOP_SCHEDULE") == "" {
+		return nil
+	}
+	return []durable.Schedule{durable.Define("count", count).Schedule("yearly", durable.Cron("0 2 1 1 *"), 0)}
 }
 
 // enqueue puts a mail in line, for whoever serves.
