@@ -64,7 +64,7 @@ func TestTheSpansOfAQueuedRunSayWhichQueueCarriedIt(t *testing.T) {
 		for _, s := range spans.GetSpans() {
 			said := map[string]string{}
 			for _, a := range s.Attributes {
-				said[string(a.Key)] = a.Value.Emit()
+				said[string(a.Key)] = a.Value.String()
 			}
 			carried := map[string]string{
 				"messaging.system": said["messaging.system"], "messaging.operation.type": said["messaging.operation.type"], "messaging.operation.name": said["messaging.operation.name"],

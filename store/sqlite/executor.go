@@ -313,9 +313,6 @@ type lane struct {
 	ready                           int64 // see the column of that name
 }
 
-// waits reports that the runs of a lane stay waiting when they are claimed.
-func (l *lane) waits() bool { return l.ready >= 4 }
-
 // lanes returns the lanes with a run that is ready now and that an executor with
 // these served workflows may take, highest priority first.
 func (t *tx) lanes(serves []store.Served, live map[string]bool) ([]lane, error) {
