@@ -240,7 +240,7 @@ Nobody executes order-42 (interrupted). Resume with: shop durable run checkout -
 	},
 	{
 		name: "doctor", line: "durable doctor",
-		want: `✓ schema     1
+		want: `✓ schema     2
 ✓ store      sqlite, presence by file lock, 5 runs
 ✓ executors  0 live
 ! stuck      1 run cannot go on             durable stuck
@@ -310,7 +310,7 @@ Session interrupted. Resume with: shop durable run checkout --resume order-42
 	},
 	{
 		name: "doctor of a damaged store", line: "durable doctor", before: func(d *desk) { d.old("order-42") },
-		want: `✓ schema     1
+		want: `✓ schema     2
 ✓ store      sqlite, presence by file lock, 5 runs
 ✓ executors  0 live
 ! stuck      1 run cannot go on             durable stuck

@@ -163,7 +163,7 @@ func queueCompares(t *T) {
 		before := t.queueStates(s)
 		r := q
 		r.Revision, r.Max = revision, 99
-		require.ErrorIs(t, queues(s).PutQueue(t.Context(), r), store.ErrFenced, "S35: revision %d", revision)
+		require.ErrorIs(t, queues(s).PutQueue(t.Context(), r), store.ErrRevision, "S35: revision %d", revision)
 		require.Equal(t, before, t.queueStates(s), "S35: what is refused changes nothing")
 	}
 	fenced(s, 1)
@@ -204,7 +204,7 @@ func queuePutRace(t *T) {
 				require.Equal(t, -1, won, "S35: two put revision %d", round+1)
 				won = i
 			default:
-				require.ErrorIs(t, err, store.ErrFenced, "S35: who comes second is told so")
+				require.ErrorIs(t, err, store.ErrRevision, "S35: who comes second is told so")
 			}
 		}
 		require.GreaterOrEqual(t, won, 0, "S35: one of them puts revision %d", round+1)

@@ -253,14 +253,14 @@ func queueMutants() []mutant {
 			return queueing{put: func(next store.Queues, ctx context.Context, q store.Queue) error {
 				states, err := next.Queues(ctx, q.Name)
 				if err != nil || len(states) == 1 && states[0].Revision != q.Revision {
-					return store.ErrFenced
+					return store.ErrRevision
 				}
 				time.Sleep(time.Millisecond)
 				for {
 					if states, err = next.Queues(ctx, q.Name); err == nil && len(states) == 1 {
 						q.Revision = states[0].Revision
 					}
-					if err := next.PutQueue(ctx, q); !errors.Is(err, store.ErrFenced) {
+					if err := next.PutQueue(ctx, q); !errors.Is(err, store.ErrRevision) {
 						return err
 					}
 				}

@@ -10,7 +10,9 @@ import (
 )
 
 // Now returns the time of the last event of the scope that ctx belongs to. In a
-// workflow function it is the same on replay as it was live, and costs nothing. In
+// workflow function it is the same on replay as it was live, and costs nothing. Before the
+// first call it is when the run was created, which may be long before it began if it was
+// delayed or on a queue: make a step that returns time.Now() if that matters. In
 // a step's body and outside a run it is the time of the process's clock.
 func Now(ctx context.Context) time.Time {
 	if s, ok := inScope(ctx); ok {

@@ -37,8 +37,12 @@ type Queue struct {
 	// processes. Zero: any number.
 	MaxPerPartition int
 	// Rate is how many runs may begin in any time as long as Per, over all processes, by the
-	// store's clock: at most 100,000 in at least a millisecond. A run that goes on after an
-	// interruption does not begin again. Zero: any number.
+	// store's clock: at most 100,000 in at least a millisecond. Zero: any number.
+	//
+	// It counts runs that begin, at the moment of their claim, which may be some milliseconds
+	// from the time of workflow_started in the history. It does not count the calls that the
+	// runs make: one that goes on after an interruption does not begin again, and makes its
+	// call again. To keep to the rate of a service, leave that much room below it.
 	Rate int
 	Per  time.Duration
 }
@@ -232,7 +236,7 @@ func StartAt(t time.Time) StartOption {
 
 // Dedup gives the run a key that at most one run of the same queue has: as long as that run has not
 // ended, another start with the key returns a *ConflictError, whose Holder is the run that has it,
-// and changes nothing. The run frees the key when it ends (completed, failed or cancelled), and takes
+// and changes nothing. (Holder is empty in the conflict of a run id.) The run frees the key when it ends (completed, failed or cancelled), and takes
 // it again when Resume continues it after a failure. Starting a run that exists finds it, whoever has
 // the key. Runs on no queue share their keys.
 func Dedup(key string) StartOption {

@@ -116,6 +116,7 @@ func TestADeletedScheduleFiresNoMoreUntilItIsDeclaredAgain(t *testing.T) {
 		require.NoError(t, err)
 		require.Empty(t, list)
 		for name, err := range map[string]error{
+			"list":   listing(ctx, w.eng, "s"),
 			"delete": operate.On(w.eng).DeleteSchedule(ctx, "s"),
 			"pause":  operate.On(w.eng).PauseSchedule(ctx, "s", ""),
 			"resume": operate.On(w.eng).ResumeSchedule(ctx, "s"),
@@ -151,4 +152,10 @@ func TestASuspendedStoreDelaysFiresAndLosesNone(t *testing.T) {
 		pass(time.Minute)
 		require.Len(t, w.scheduled("s"), 3)
 	})
+}
+
+// listing returns the error of a look at the schedule of this name.
+func listing(ctx context.Context, eng *durable.Engine, name string) error {
+	_, err := operate.On(eng).Schedules(ctx, name)
+	return err
 }

@@ -223,7 +223,7 @@ func (op *Operator) changeQueue(ctx context.Context, name string, change func(*s
 		switch {
 		case err == nil:
 			return nil
-		case !errors.Is(err, store.ErrFenced):
+		case !errors.Is(err, store.ErrRevision):
 			return fmt.Errorf("durable: changing queue %q: %w", name, storeError(err))
 		case ctx.Err() != nil:
 			return context.Cause(ctx)

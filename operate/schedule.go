@@ -80,7 +80,9 @@ func scheduleError(what, name string, err error) error {
 }
 
 // Schedules returns the schedules of these names, or all of them without names, in the order
-// of their names. It skips names of which there is none.
+// of their names.
+//
+// Errors: ErrScheduleNotFound for a name of which there is none; durable.ErrUnavailable.
 func (op *Operator) Schedules(ctx context.Context, names ...string) ([]ScheduleState, error) {
 	a, err := op.acts()
 	if err != nil {
@@ -89,6 +91,11 @@ func (op *Operator) Schedules(ctx context.Context, names ...string) ([]ScheduleS
 	found, err := a.List(ctx, NextFires, names...)
 	if err != nil {
 		return nil, fmt.Errorf("durable: listing schedules: %w", storeError(err))
+	}
+	for _, name := range names {
+		if !slices.ContainsFunc(found, func(f schedules.State) bool { return f.Schedule.Name == name }) {
+			return nil, fmt.Errorf("durable: schedule %q: %w", name, ErrScheduleNotFound)
+		}
 	}
 	states := make([]ScheduleState, len(found))
 	for i := range found {

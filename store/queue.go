@@ -47,7 +47,7 @@ type Queue struct {
 // partition the run with the lowest Rank comes first. Between queues, and between them and
 // the runs that need no place, the one that comes first is the one with the lowest Rank
 // among those that are next.
-// S35 PutQueue is a compare-and-set: it is refused with ErrFenced unless Revision is that of
+// S35 PutQueue is a compare-and-set: it is refused with ErrRevision unless Revision is that of
 // the stored queue, 0 if there is none, and once it has returned nil, it holds for every
 // claim that begins afterwards.
 type Queues interface {

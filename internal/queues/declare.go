@@ -38,7 +38,7 @@ func declare(ctx context.Context, st store.Queues, q store.Queue, log *slog.Logg
 		next.Revision, next.Paused, next.Reason = stored.Revision, stored.Paused, stored.Reason
 		err = st.PutQueue(ctx, next)
 		switch {
-		case errors.Is(err, store.ErrFenced) && tries < maxTries:
+		case errors.Is(err, store.ErrRevision) && tries < maxTries:
 			continue // somebody else was faster: look at what they have stored
 		case err != nil:
 			return err

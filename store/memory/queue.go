@@ -33,7 +33,7 @@ func (s *Store) PutQueue(ctx context.Context, q store.Queue) error {
 	s.counts.Statements++
 	stored := d.queue(q.Name)
 	if stored.Revision != q.Revision {
-		return fmt.Errorf("store: queue %q: revision %d was expected, it is at %d: %w", q.Name, q.Revision, stored.Revision, store.ErrFenced)
+		return fmt.Errorf("store: queue %q: revision %d was expected, it is at %d: %w", q.Name, q.Revision, stored.Revision, store.ErrRevision)
 	}
 	s.counts.Commits++
 	q.Revision++

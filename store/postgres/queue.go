@@ -60,7 +60,7 @@ func (s *Store) putQueue(w *wire, q store.Queue, maybe bool) error {
 	case maybe && have.Queue == want:
 		return nil
 	case have.Queue.Revision != q.Revision:
-		return fmt.Errorf("store: queue %q: revision %d was expected, it is at %d: %w", q.Name, q.Revision, have.Queue.Revision, store.ErrFenced)
+		return fmt.Errorf("store: queue %q: revision %d was expected, it is at %d: %w", q.Name, q.Revision, have.Queue.Revision, store.ErrRevision)
 	}
 	if err := w.begin(); err != nil {
 		return err

@@ -32,7 +32,7 @@ func (s *Store) PutQueue(ctx context.Context, q store.Queue) error {
 			return err
 		}
 		if stored != q.Revision {
-			return fmt.Errorf("sqlite: queue %q: revision %d was expected, it is at %d: %w", q.Name, q.Revision, stored, store.ErrFenced)
+			return fmt.Errorf("sqlite: queue %q: revision %d was expected, it is at %d: %w", q.Name, q.Revision, stored, store.ErrRevision)
 		}
 		_, _, err := t.exec(t.s.q.queuePut, q.Name, q.Revision+1, int64(q.Max), int64(q.MaxPerPartition), int64(q.Rate), q.Per.Microseconds(),
 			q.Paused, store.CleanText(q.Reason), int64(t.now))

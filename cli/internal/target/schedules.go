@@ -25,10 +25,10 @@ func (l *Local) Schedules(ctx context.Context, names ...string) ([]client.Schedu
 	}
 	states, err := operate.On(l.Engine).Schedules(ctx, names...)
 	if err != nil {
+		if len(names) > 0 {
+			err = l.lostSchedule(names[0], err)
+		}
 		return nil, err
-	}
-	if len(names) == 1 && len(states) == 0 {
-		return nil, unknownSchedule(names[0], l.commands)
 	}
 	list := make([]client.Schedule, len(states))
 	for i := range states {

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 
-	"github.com/holdfast-dev/holdfast/durable"
 	"github.com/holdfast-dev/holdfast/operate"
 	"github.com/holdfast-dev/holdfast/store"
 )
@@ -26,9 +25,6 @@ func (rd *Reader) Schedule(ctx context.Context, name string) (*operate.ScheduleS
 	states, err := operate.On(rd.Engine).Schedules(ctx, name)
 	if err != nil {
 		return nil, err
-	}
-	if len(states) == 0 {
-		return nil, fmt.Errorf("durable: there is no schedule %q: %w", name, durable.ErrNotFound)
 	}
 	return &states[0], nil
 }
