@@ -28,6 +28,7 @@ var cases = []benchCase{
 	{"ENQUEUE", (*target).isDatabase, enqueue},
 	{"QUEUE", (*target).isDatabase, through},
 	{"DEPTH", (*target).isDurable, depth},
+	{"SCHEDULE", (*target).isDurable, scheduling},
 	{"DASH", (*target).isDurable, dash},
 }
 

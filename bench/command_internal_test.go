@@ -33,23 +33,24 @@ func TestMain(m *testing.M) {
 var tiny = size{
 	pairs: 1, fanPairs: 2, rounds: 1, idle: 1, items: 300, careRuns: 10, stateSteps: 3,
 	sleepers: sleepers{Runs: 50, Due: 5, Wakes: 1, Idle: 1, Slack: 3 * time.Second}, signals: 3, awayRounds: 1,
-	queues: queues{Runs: 40, Single: 3, Rounds: 1}, depths: depths{Shallow: 40, Queued: 60, Delayed: 60, Partitions: 5, Pairs: 2},
+	queues: queues{Runs: 40, Single: 3, Rounds: 1}, depths: depths{Shallow: 40, Queued: 60, Delayed: 60, Partitions: 5, Pairs: 2}, fires: fires{Few: 2, Many: 9, Pairs: 2},
 	dash: dashes{Runs: 50, Steps: 20, Clients: 3, Pairs: 2, Spell: time.Millisecond, Burst: time.Millisecond},
 }
 
 // waiting are the cases of structure and waiting, and the results of each.
 var waiting = map[string][]string{
-	"PAR":     {"PAR", "PAR branch"},
-	"MAP":     {"MAP"},
-	"TX":      {"TX"},
-	"STATE":   {"SAVE", "RESUME state", "RESUME steps"},
-	"CARE":    {"VERIFY", "RETENTION"},
-	"ENQUEUE": {"ENQUEUE bulk", "ENQUEUE single"},
-	"QUEUE":   {"QUEUE", "QUEUE limited"},
-	"DEPTH":   {"DEPTH claim", "DEPTH beat"},
-	"SLEEP":   {"SLEEP start", "SLEEP memory", "SLEEP heap", "SLEEP idle", "SLEEP wake-up"},
-	"SIGNAL":  {"SIGNAL p50", "SIGNAL p99", "SIGNAL away p50", "SIGNAL away p99"},
-	"DASH":    {"DASH list", "DASH by status", "DASH search", "DASH detail", "DASH detail head", "DASH list page", "DASH failed page", "DASH search page", "DASH run page", "DASH 200 on list", "DASH 200 on run"},
+	"PAR":      {"PAR", "PAR branch"},
+	"MAP":      {"MAP"},
+	"TX":       {"TX"},
+	"STATE":    {"SAVE", "RESUME state", "RESUME steps"},
+	"CARE":     {"VERIFY", "RETENTION"},
+	"ENQUEUE":  {"ENQUEUE bulk", "ENQUEUE single"},
+	"QUEUE":    {"QUEUE", "QUEUE limited"},
+	"SCHEDULE": {"SCHEDULE"},
+	"DEPTH":    {"DEPTH claim", "DEPTH beat"},
+	"SLEEP":    {"SLEEP start", "SLEEP memory", "SLEEP heap", "SLEEP idle", "SLEEP wake-up"},
+	"SIGNAL":   {"SIGNAL p50", "SIGNAL p99", "SIGNAL away p50", "SIGNAL away p99"},
+	"DASH":     {"DASH list", "DASH by status", "DASH search", "DASH detail", "DASH detail head", "DASH list page", "DASH failed page", "DASH search page", "DASH run page", "DASH 200 on list", "DASH 200 on run"},
 }
 
 func TestStructureAndWaitingAreMeasuredOnSQLite(t *testing.T) {

@@ -35,6 +35,7 @@ type size struct {
 
 	queues queues
 	depths depths
+	fires  fires
 
 	dash dashes
 }
@@ -44,13 +45,13 @@ var (
 	quick = size{
 		pairs: 40, fanPairs: 15, rounds: 11, idle: 30, items: 10_000, careRuns: 200, stateSteps: stateSteps,
 		sleepers: sleepers{Runs: 100_000, Due: 1000, Wakes: 3, Idle: 30, Slack: 10 * time.Second}, signals: 100, awayRounds: 5,
-		queues: queues{Runs: 10_000, Single: 200, Rounds: 3}, depths: depths{Shallow: 1000, Queued: 1_000_000, Delayed: 1_000_000, Partitions: 1000, Pairs: 40},
+		queues: queues{Runs: 10_000, Single: 200, Rounds: 3}, depths: depths{Shallow: 1000, Queued: 1_000_000, Delayed: 1_000_000, Partitions: 1000, Pairs: 40}, fires: fires{Few: 10, Many: 10_000, Pairs: 200},
 		dash: dashes{Runs: 100_000, Steps: 10_000, Clients: 200, Pairs: 9, Spell: 1100 * time.Millisecond, Burst: 400 * time.Millisecond},
 	}
 	full = size{
 		pairs: 200, fanPairs: 50, rounds: 31, idle: 60, items: 10_000, careRuns: 1000, stateSteps: stateSteps,
 		sleepers: sleepers{Runs: 100_000, Due: 1000, Wakes: 5, Idle: 60, Slack: 10 * time.Second}, signals: 100, awayRounds: 15,
-		queues: queues{Runs: 10_000, Single: 1000, Rounds: 9}, depths: depths{Shallow: 1000, Queued: 1_000_000, Delayed: 1_000_000, Partitions: 1000, Pairs: 60},
+		queues: queues{Runs: 10_000, Single: 1000, Rounds: 9}, depths: depths{Shallow: 1000, Queued: 1_000_000, Delayed: 1_000_000, Partitions: 1000, Pairs: 60}, fires: fires{Few: 10, Many: 10_000, Pairs: 1000},
 		dash: dashes{Runs: 100_000, Steps: 10_000, Clients: 200, Pairs: 31, Spell: 2200 * time.Millisecond, Burst: time.Second},
 	}
 )

@@ -250,11 +250,11 @@ Nobody executes order-42 (interrupted). Resume with: shop durable run checkout -
 	},
 	{
 		name: "schema status", line: "durable schema status",
-		want: "Schema 1, as this program needs it.\n", // there has been one only
+		want: "Schema 2, as this program needs it.\n",
 	},
 	{
 		name: "schema migrate", line: "durable schema migrate --dry-run",
-		want: `Schema 1, as this program needs it.
+		want: `Schema 2, as this program needs it.
 Dry run: nothing changed.
 `,
 	},
