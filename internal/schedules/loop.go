@@ -48,6 +48,7 @@ type Keeper struct {
 	// unreadable are schedules that this program cannot read, by the revision that it could
 	// not.
 	unreadable map[string]int64
+	none       bool // the store had no schedules at the last look
 }
 
 // NewKeeper returns a Keeper.
@@ -59,6 +60,10 @@ const dueAtOnce = 100
 // minHeldPoll is how soon a fire that is held is looked at again at the earliest. It is a
 // tenth of the time that it has waited, up to Poll.
 const minHeldPoll = time.Second
+
+// unused is how many times Poll a store is left alone that has no schedules, as most have
+// none: who declares the first one looks at once.
+const unused = 4
 
 // Loop fires what is due until ctx ends.
 func (k *Keeper) Loop(ctx context.Context) {
@@ -93,6 +98,12 @@ func (k *Keeper) Loop(ctx context.Context) {
 // clock and asks the store's: if the two disagree, it looks too often, and never too late
 // by more than Poll.
 func (k *Keeper) pass(ctx context.Context) (time.Duration, error) {
+	if k.none {
+		if all, err := k.o.Schedules.Schedules(ctx); err != nil || len(all) == 0 {
+			return unused * k.o.Poll, err
+		}
+		k.none = false
+	}
 	limit := dueAtOnce + len(k.unreadable)
 	began := time.Now()
 	due, err := k.o.Schedules.DueSchedules(ctx, limit)
@@ -124,6 +135,13 @@ func (k *Keeper) pass(ctx context.Context) (time.Duration, error) {
 		return 0, nil // time has passed, and there may be more
 	}
 	wait := k.o.Poll
+	if due.Next == 0 && len(due.Due) == 0 {
+		all, err := k.o.Schedules.Schedules(ctx)
+		if err != nil {
+			return 0, err
+		}
+		k.none = len(all) == 0
+	}
 	if due.Next != 0 {
 		wait = min(wait, max(due.Next.Sub(due.Now)-time.Since(began), time.Millisecond))
 	}
