@@ -238,7 +238,7 @@ func (o orders) answer(ctx context.Context, eng *durable.Engine, tracing trace.T
 		return err
 	}
 	undone := all[2].(*durable.Workflow[string, string])
-	if _, err := undone.Run(ctx, "undone-1", marker); err == nil {
+	if _, err := undone.Run(ctx, "undone-1", marker, durable.OnQueue("undoing"), durable.Partition("acme")); err == nil {
 		return errors.New("it has not failed")
 	}
 	return nil
