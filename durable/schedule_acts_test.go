@@ -2,6 +2,7 @@ package durable_test
 
 import (
 	"context"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -138,9 +139,10 @@ func TestASuspendedStoreDelaysFiresAndLosesNone(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		flow := ticking()
 		w.boot(t, declared(flow, flow.Schedule("s", durable.Every(10*time.Minute), 0).Overlap(durable.OverlapAllow).Missed(durable.MissedAll)))
-		down := true
+		var down atomic.Bool
+		down.Store(true)
 		w.disk.tamperCalls(func(call string, forward func() error) error {
-			if down && (call == "put schedule" || call == "due schedules") {
+			if down.Load() && (call == "put schedule" || call == "due schedules") {
 				return context.DeadlineExceeded
 			}
 			return forward()
@@ -148,7 +150,7 @@ func TestASuspendedStoreDelaysFiresAndLosesNone(t *testing.T) {
 		pass(35 * time.Minute)
 		require.Empty(t, w.scheduled("s"))
 		require.Len(t, w.log.find("schedules could not be looked at"), 1, "it is said once: %s", w.log)
-		down = false
+		down.Store(false)
 		pass(time.Minute)
 		require.Len(t, w.scheduled("s"), 3)
 	})

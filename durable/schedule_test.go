@@ -6,6 +6,7 @@ import (
 	"log/slog"
 	"slices"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -526,9 +527,16 @@ func TestAKillAtAnyWriteFiresNothingTwiceAndLosesNothing(t *testing.T) {
 func killedSchedule(t *testing.T, overlap durable.OverlapPolicy, at int, after bool) bool {
 	ctx := context.Background()
 	data := memory.Open()
+	var mu sync.Mutex
 	bodies := map[string]int{}
 	flow := durable.Define("tick", func(ctx context.Context, d time.Duration) (string, error) {
-		if err := durable.Do(ctx, "a", func(ctx context.Context) error { bodies[durable.RunID(ctx)]++; return nil }); err != nil {
+		err := durable.Do(ctx, "a", func(ctx context.Context) error {
+			mu.Lock()
+			defer mu.Unlock()
+			bodies[durable.RunID(ctx)]++
+			return nil
+		})
+		if err != nil {
 			return "", err
 		}
 		return "", durable.Sleep(ctx, d)
@@ -566,6 +574,8 @@ func killedSchedule(t *testing.T, overlap durable.OverlapPolicy, at int, after b
 	require.Equal(t, len(page.Runs), int(s.Started), "each run was decided once: %+v", s)
 	require.Zero(t, s.Refused)
 	require.Zero(t, s.MissedFires)
+	mu.Lock()
+	defer mu.Unlock()
 	for _, r := range page.Runs {
 		require.LessOrEqual(t, bodies[r.ID], 2, "at most the body that was killed runs twice")
 	}
