@@ -21,7 +21,7 @@ import (
 )
 
 // operations are the roles of children in the tests of operation.
-var operations = map[string]func(st store.Store, o orders) error{"crowd": crowd, "walker": walkers, "shop": shop, "scheduler": scheduler}
+var operations = map[string]func(st store.Store, o orders) error{"crowd": crowd, "walker": walkers, "shop": shop}
 
 // soaking reports whether the tests of operation run as long as they are meant to.
 func soaking() bool { return os.Getenv("DURABLE_SOAK") != "" }

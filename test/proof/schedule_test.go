@@ -1,3 +1,5 @@
+//go:build cgo
+
 package proof_test
 
 import (
@@ -18,6 +20,8 @@ import (
 	"github.com/holdfast-dev/holdfast/store"
 	"github.com/holdfast-dev/holdfast/store/sqlite"
 )
+
+func init() { operations["scheduler"] = scheduler } // store/sqlite is there with cgo alone
 
 // fatal is a store whose process dies by SIGKILL just before or just after a write by which
 // schedules are fired: a schedule that is stored, or runs that are created.
