@@ -67,7 +67,7 @@ func (w *twins) put() {
 			q.Revision = st.Revision
 		}
 		require.NoError(w.t, s.(store.Queues).PutQueue(context.Background(), q))
-		require.ErrorIs(w.t, s.(store.Queues).PutQueue(context.Background(), q), store.ErrFenced)
+		require.ErrorIs(w.t, s.(store.Queues).PutQueue(context.Background(), q), store.ErrRevision)
 	}
 }
 
