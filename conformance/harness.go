@@ -12,8 +12,12 @@ import (
 // Harness says how to make the stores under test.
 type Harness struct {
 	// New makes new, empty data, and registers its clean-up with t.Cleanup. Cases run
-	// one after the other.
+	// one after the other, unless Parallel is set.
 	New func(t testing.TB) Data
+	// Parallel lets Run check several cases at a time, as many as the -parallel flag of
+	// go test says. New is then called by several goroutines at once. Cases of a
+	// database mostly wait, so side by side they take a fraction of the time.
+	Parallel bool
 	// Has lists the capabilities of the backend. The suite fails if one is listed and
 	// missing, or present and not listed.
 	Has []Capability

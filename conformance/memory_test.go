@@ -1,6 +1,9 @@
 package conformance_test
 
 import (
+	"flag"
+	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -47,4 +50,40 @@ func TestMemoryInRealTime(t *testing.T) {
 			t.Run(c.Title(), func(t *testing.T) { c.Check(t, h) })
 		}
 	}
+}
+
+// The report counts the same cases, whether or not they overlap.
+func TestCasesMayRunSideBySide(t *testing.T) {
+	sideBySide := flag.Lookup("test.parallel").Value.(flag.Getter).Get().(int) > 1
+	h := inMemory()
+	make, first, met := h.New, "", false
+	var mu sync.Mutex
+	second := sync.NewCond(&mu)
+	// The first case that makes data waits for another one to do so.
+	h.New = func(t testing.TB) conformance.Data {
+		if strings.Count(t.Name(), "/") == 2 {
+			mu.Lock()
+			switch first {
+			case t.Name():
+			case "":
+				first = t.Name()
+				for sideBySide && !met {
+					second.Wait()
+				}
+			default:
+				met = true
+				second.Broadcast()
+			}
+			mu.Unlock()
+		}
+		return make(t)
+	}
+	h.Parallel = true
+	r := conformance.Run(t, h)
+	checked := 0
+	for _, s := range r.Sections {
+		checked += s.Passed + s.NotChecked
+		require.Zero(t, s.Failed+s.NotRun, s.Name)
+	}
+	require.Len(t, conformance.Cases(), checked)
 }

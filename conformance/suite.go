@@ -6,6 +6,7 @@ import (
 	"maps"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 )
 
@@ -156,10 +157,11 @@ func Run(t *testing.T, h Harness) Report {
 	}
 	for _, s := range sections() {
 		sr := SectionReport{Name: s.letter + " " + s.name}
+		var mu sync.Mutex
 		t.Run(s.name, func(t *testing.T) {
 			for _, c := range s.cases {
 				c.Section = s.name
-				r.run(t, h, c, &sr)
+				r.run(t, h, c, &sr, &mu)
 			}
 		})
 		sr.NotRun = len(s.cases) - sr.Ran() - sr.NotChecked
@@ -169,31 +171,37 @@ func Run(t *testing.T, h Harness) Report {
 	return r
 }
 
-// run runs one case as a subtest and counts it.
-func (r *Report) run(t *testing.T, h Harness, c Case, sr *SectionReport) {
-	ran, missing := false, ""
-	var broken []string
-	ok := t.Run(c.Title(), func(t *testing.T) {
-		ran = true
+// run runs one case as a subtest and counts it when it has ended. A case that runs
+// side by side with others outlives this call; mu guards what they count.
+func (r *Report) run(t *testing.T, h Harness, c Case, sr *SectionReport, mu *sync.Mutex) {
+	t.Run(c.Title(), func(t *testing.T) {
+		missing := ""
+		var broken []string
+		t.Cleanup(func() { // the first one registered runs last
+			mu.Lock()
+			defer mu.Unlock()
+			for _, clause := range broken {
+				r.Broken[clause]++
+			}
+			switch {
+			case missing != "":
+				sr.NotChecked++
+				r.NotChecked = append(r.NotChecked, fmt.Sprintf("%s: %s: %s", c.Section, c.Title(), missing))
+			case t.Failed():
+				sr.Failed++
+			default:
+				sr.Passed++
+			}
+		})
+		if h.Parallel {
+			t.Parallel()
+		}
 		if missing = c.Missing(t, h); missing != "" {
 			t.Logf("not checked: %s", missing)
 			return
 		}
 		broken = c.check(t, h)
 	})
-	for _, clause := range broken {
-		r.Broken[clause]++
-	}
-	switch {
-	case !ran:
-	case missing != "":
-		sr.NotChecked++
-		r.NotChecked = append(r.NotChecked, fmt.Sprintf("%s: %s: %s", c.Section, c.Title(), missing))
-	case ok:
-		sr.Passed++
-	default:
-		sr.Failed++
-	}
 }
 
 // String formats the report as a table.

@@ -20,6 +20,7 @@ func TestTheLimitOfAQueueIsExactUnderConcurrency(t *testing.T) {
 	dsn := pgtest.DSN(t)
 	const runs, limit, claimers = 40, 3, 6
 	s := open(t, dsn)
+	require.NoError(t, s.PutQueue(t.Context(), store.Queue{Name: "q", Max: limit}))
 	logs := map[string]*runLog{}
 	for i := range runs {
 		r := &runLog{id: fmt.Sprintf("r%d", i)}
@@ -39,7 +40,7 @@ func TestTheLimitOfAQueueIsExactUnderConcurrency(t *testing.T) {
 		all.Go(func() {
 			for deadline := time.Now().Add(time.Minute); time.Now().Before(deadline); {
 				got, err := h.Claim(t.Context(), store.Claim{
-					Executor: id, Serves: serves, Max: 2, Queues: []store.QueueRoom{{Queue: "q", Max: limit}},
+					Executor: id, Serves: serves, Max: 2, Queues: []store.QueueRoom{{Queue: "q", Max: -1}},
 				})
 				if err != nil {
 					t.Errorf("claim: %v", err)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sync/atomic"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -31,12 +32,12 @@ func openWith(driver, dsn string, o postgres.Options) (store.Store, error) {
 
 func harnessOf(t *testing.T, driver string, o postgres.Options, has ...conformance.Capability) conformance.Harness {
 	dsn := pgtest.With(pgtest.DSN(t), "synchronous_commit", "off")
-	n := 0
+	var n atomic.Int64
 	return conformance.Harness{
+		Parallel: true,
 		New: func(t testing.TB) conformance.Data {
-			n++
 			o := o
-			o.Schema = fmt.Sprintf("case_%d", n)
+			o.Schema = fmt.Sprintf("case_%d", n.Add(1))
 			db := rawWith(t, driver, pgtest.With(dsn, "search_path", o.Schema))
 			one := func(text string, args ...any) error {
 				res, err := db.Exec(text, args...)
@@ -56,8 +57,7 @@ func harnessOf(t *testing.T, driver string, o postgres.Options, has ...conforman
 					return one(`UPDATE durable_events SET payload = 'damaged' FROM durable_runs r WHERE r.id = $1 AND run_no = r.no AND seq = $2`, run, seq)
 				},
 				Copy: func() (string, func() (store.Store, error)) {
-					n++
-					to, back := fmt.Sprintf("copy_%d", n), o
+					to, back := fmt.Sprintf("copy_%d", n.Add(1)), o
 					back.Schema = to + "_back"
 					return to, func() (store.Store, error) {
 						sc, err := postgres.OpenSchema(dsn, back)
