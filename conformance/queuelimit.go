@@ -182,6 +182,12 @@ func queueCancelled(t *T) {
 	require.NoError(t, err)
 	require.Equal(t, []string{all[3]}, ids(runs), "S33: though the claim has no room for runs that need a place")
 	require.Equal(t, int64(1), t.queue(s, "mail").InLine, "S33: who needs no place is not in line")
+	for i, queue := range []string{"mail", "", "mail"} {
+		t.run(s, fmt.Sprint("delayed", i), in(queue, ""), func(r *store.Run) { r.WakeAt, r.Paused = t.now().Add(time.Hour), i == 2 })
+		cancel(fmt.Sprint("delayed", i))
+	}
+	require.True(t, t.beat(s, "a").Due, "S15: a run that will execute nothing waits for no time")
+	require.ElementsMatch(t, []string{"delayed0", "delayed1", "delayed2"}, ids(t.take(s, "a", 10, "mail")), "S15: a run that will execute nothing waits for no time")
 }
 
 // queueRace has executors on several handles begin, end and interrupt runs of a queue,

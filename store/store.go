@@ -50,7 +50,8 @@ type Store interface {
 	// gap, raise Run.Inbox, and lower Run.ArchivedSeq to 1 at most.
 	// S14 A message whose receiver already has one of the same Kind and ID is
 	// dropped and the Change succeeds, even when the receiver has ended since.
-	// S15 A message of KindCancel sets Run.CancelAsked. A message to a run that
+	// S15 A message of KindCancel sets Run.CancelAsked, and clears the WakeAt of a
+	// Pending run: what will execute nothing waits for no time. A message to a run that
 	// does not exist fails the Change with ErrNotFound, to a run that ended
 	// with *StatusError, unless IfLive.
 	//

@@ -307,6 +307,8 @@ func (a *Audit) ruleWake(row *store.Run) *RowFault {
 		if !o.exact && (row.WakeAt == 0 || slices.Contains(o.wakes, row.WakeAt)) {
 			return nil
 		}
+	case row.Status == store.Pending && row.CancelAsked && row.WakeAt == 0:
+		return nil // it no longer waits for its time (S15)
 	case row.Status == store.Pending:
 		want = a.Facts.startAt
 	case row.Status == store.Interrupted, row.Status == store.Resuming, row.WakeAt == a.Facts.startAt:

@@ -38,7 +38,7 @@ func (s *Store) PutQueue(ctx context.Context, q store.Queue) error {
 	s.counts.Commits++
 	q.Revision++
 	q.UpdatedAt = d.now()
-	q.Per = q.Per.Truncate(time.Microsecond)
+	q.Reason, q.Per = store.CleanText(q.Reason), q.Per.Truncate(time.Microsecond)
 	stored.Queue = q
 	if q.Rate == 0 {
 		stored.begun = nil

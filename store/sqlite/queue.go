@@ -77,6 +77,17 @@ type aisleRow struct {
 	Due      bool   `db:"due"`
 }
 
+// readyRow is a lane of runs that need no place, read outside a claim.
+type readyRow struct {
+	Owner    string `db:"owner"`
+	Queue    string `db:"queue"`
+	Workflow string `db:"workflow"`
+	Version  string `db:"version"`
+	Priority int64  `db:"priority"`
+	Ready    int64  `db:"ready"`
+	ReadyAt  int64  `db:"ready_at"`
+}
+
 func (r *aisleRow) args(more ...any) []any {
 	return append([]any{r.Owner, r.Queue, r.Workflow, r.Version}, more...)
 }
@@ -139,6 +150,15 @@ func (v *queueView) find(names []string) error {
 	}
 	for i := range v.aisles {
 		with = append(with, v.aisles[i].Queue)
+	}
+	var ready []readyRow // among them those that were cancelled in line
+	if err := v.all(&ready, v.s.q.lanes); err != nil {
+		return err
+	}
+	for i := range ready {
+		if ready[i].Queue != "" {
+			with = append(with, ready[i].Queue)
+		}
 	}
 	for _, name := range with {
 		if v.states[name] == nil && asked(name) {

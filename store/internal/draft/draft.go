@@ -369,6 +369,9 @@ func (d *Draft) send(m *store.Message) error {
 	run.UpdatedAt = max(run.UpdatedAt, d.now)
 	if m.Kind == store.KindCancel {
 		run.CancelAsked = true
+		if run.Status == store.Pending {
+			run.WakeAt = 0
+		}
 	}
 	r.Changed = true
 	kept := *m
