@@ -34,7 +34,8 @@ type debounce struct {
 // The handle is on the run that the start has become part of.
 //
 // A start that has returned is never lost, whatever process ends when. The key is one of the
-// workflow and the queue. Where starts give different times, those of the last count. wait is at
+// workflow, its version and the queue: starts of two versions, as while processes are being
+// replaced, become a run each. Where starts give different times, those of the last count. wait is at
 // least a millisecond, most is no less than wait, and both are at most MaxSleep. The id must be
 // AutoID; Debounce does not go together with Delay, StartAt, Dedup, Exclusive, WithSignal, InTx and
 // StartAll, and not with a start within a workflow function: call it in a step there.
@@ -83,9 +84,10 @@ func (o *startOptions) checkDebounce(ctx context.Context, id string) error {
 	return fmt.Errorf("Debounce and %s were both given: %w", with, ErrInvalid)
 }
 
-// hold returns the exclusive key of a run that waits to begin.
-func (d *debounce) hold(def *definition, queue string) string {
-	return fmt.Sprintf("durable.debounce/%d/%d/%s/%s/%s", len(def.name), len(queue), def.name, queue, d.key)
+// hold returns the exclusive key of a run that waits to begin. The version is part of it, because
+// the run is executed by that version, which may take another input, or be served by nobody any more.
+func (d *debounce) hold(row *store.Run) string {
+	return fmt.Sprintf("durable.debounce/%d/%d/%d/%s/%s/%s/%s", len(row.Workflow), len(row.InitialVersion), len(row.Queue), row.Workflow, row.InitialVersion, row.Queue, d.key)
 }
 
 // debounced starts a run, or makes the start part of one that has not begun.
@@ -119,19 +121,19 @@ func (o *startOptions) debounced(ctx context.Context, e *Engine, def *definition
 func (o *startOptions) newDebounced(ctx context.Context, e *Engine, def *definition, input []byte, tries int, from *store.Run) (id string, err error) {
 	id = generateID(def.name, e.now().Time(), min(tries, 8))
 	row, created, _, span, _ := e.newborn(ctx, def, id, input, o)
-	defer span.End()
 	created.At = row.CreatedAt
 	new(commit.Head).Append(id, &created)
 	change := store.Change{
 		RunID: id, Expect: store.Expect{Absent: true}, Create: &row, Events: []store.Event{created},
-		Hold: []string{o.line.debounce.hold(def, o.line.queue)},
+		Hold: []string{o.line.debounce.hold(&row)},
 	}
 	if from != nil {
 		change = store.Change{RunID: from.ID, Expect: store.Expect{Epoch: from.Epoch}, Release: true, Start: []store.Change{change}}
 	}
 	if err := e.commitOne(ctx, change); err != nil {
-		return "", err
+		return "", err // and there is no run that the span would be of
 	}
+	span.End()
 	e.metrics.RunStarted(&row)
 	e.log.AboutRun(slog.LevelInfo, &row, "durable: run started")
 	e.claims.Expect(&row, id)

@@ -2,6 +2,7 @@ package durable_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"sync"
@@ -10,9 +11,12 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+	sdktrace "go.opentelemetry.io/otel/sdk/trace"
+	"go.opentelemetry.io/otel/sdk/trace/tracetest"
 
 	"github.com/holdfast-dev/holdfast/durable"
 	"github.com/holdfast-dev/holdfast/internal/crashstore"
+	"github.com/holdfast-dev/holdfast/operate"
 	"github.com/holdfast-dev/holdfast/store"
 	"github.com/holdfast-dev/holdfast/store/memory"
 )
@@ -225,4 +229,81 @@ func debounceAndDie(t *testing.T, at int, after bool) (died bool) {
 		require.GreaterOrEqual(t, last, said, fmt.Sprintf("write %d, after: %v: start %d has returned, and what was executed is %v", at, after, said, b.all()))
 	}
 	return died
+}
+
+// While processes are being replaced, starts of two versions take two inputs, and the earlier
+// version may be gone for good.
+func TestAStartIsNotDebouncedIntoARunOfAnotherVersion(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		one := durable.Define("w", func(ctx context.Context, n int) (int, error) { return n, nil }, durable.Version("1"))
+		two := durable.Define("w", func(ctx context.Context, s string) (string, error) { return s, nil }, durable.Version("2"))
+		soon := durable.Debounce("k", time.Minute, time.Hour)
+		w.boot(t, with(one))
+		earlier := bounce(t, w, one, 1, soon)
+		w.reboot(t, with(two))
+		h, err := two.Start(w.ctx(), durable.AutoID, "later", soon)
+		require.NoError(t, err)
+		require.NotEqual(t, earlier, h.ID())
+		out, err := h.Wait(w.ctx())
+		require.NoError(t, err)
+		require.Equal(t, "later", out)
+		require.Equal(t, store.Pending, w.row(earlier).Status)
+		checkVerified(t, w.data)
+	})
+}
+
+func TestADebouncedStartThatMakesNoRunHasNoSpanOfOne(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		spans := tracetest.NewInMemoryExporter()
+		var b beginnings
+		wf := b.workflow(0)
+		o := with(wf)
+		o.TracerProvider = sdktrace.NewTracerProvider(sdktrace.WithSyncer(spans))
+		w.boot(t, o)
+		var id string
+		for i := range 3 {
+			id = bounce(t, w, wf, i, durable.Debounce("k", time.Second, time.Hour))
+		}
+		waitAll(t, w, wf, id)
+		starts := 0
+		for _, s := range spans.GetSpans() {
+			for _, a := range s.Attributes {
+				if string(a.Key) == "durable.run.id" {
+					require.Equal(t, id, a.Value.String(), "%s of a run that does not exist", s.Name)
+				}
+			}
+			if s.Name == "start w" {
+				starts++
+			}
+		}
+		require.Equal(t, 1, starts)
+	})
+}
+
+func TestADebouncedRunThatFailedAtOnceIsOnlyResumedByForce(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		fails := true
+		wf := durable.Define("w", func(ctx context.Context, n int) (int, error) {
+			if fails {
+				return 0, errors.New("no")
+			}
+			return n, nil
+		})
+		w.boot(t, encrypted(keysOf("k1"), wf))
+		soon := durable.Debounce("k", time.Second, time.Hour)
+		bounce(t, w, wf, 1, soon)
+		id := bounce(t, w, wf, 2, soon)
+		w.eventually(id, store.Failed)
+		op := operate.On(w.eng)
+		_, err := op.Resume(w.ctx(), id, operate.ResumeOptions{})
+		var none *operate.CheckpointError
+		require.ErrorAs(t, err, &none, "as for any run of which nothing was recorded")
+		fails = false
+		_, err = op.Resume(w.ctx(), id, operate.ResumeOptions{Force: true})
+		require.NoError(t, err)
+		out, err := wait(t, w, wf, id)
+		require.NoError(t, err)
+		require.Equal(t, 2, out)
+		checkVerified(t, w.data)
+	})
 }

@@ -223,11 +223,12 @@ func Delay(d time.Duration) StartOption {
 }
 
 // StartAt lets the run begin no earlier than t, by the store's clock. If t has passed, the run
-// begins as if it had become due then. The start only records the run; see Enqueue.
+// begins as if it had become due then. t is after the beginning of 1970 and before the year
+// 10000. The start only records the run; see Enqueue.
 func StartAt(t time.Time) StartOption {
 	return func(o *startOptions) {
-		if t.UnixMicro() <= 0 {
-			o.refuse(fmt.Errorf("StartAt: %s is before 1970: %w", t, ErrInvalid))
+		if year := t.UTC().Year(); year < 1970 || year > 9999 || t.UnixMicro() <= 0 {
+			o.refuse(fmt.Errorf("StartAt: %s is not after 1970 and before the year 10000: %w", t, ErrInvalid))
 			return
 		}
 		o.line.at = store.TimeOf(t)

@@ -370,6 +370,11 @@ func TestTheEngineThatIsOpenedLastSaysWhatTheLimitsAre(t *testing.T) {
 		require.Equal(t, 2, state("q").Max)
 		require.EqualValues(t, 2, state("q").Revision, "engines that are open change nothing")
 		require.EqualValues(t, 1, state("same").Revision)
+		third := queued(wf, durable.Queue{Name: "third", Rate: 1, Per: time.Second / 3}) // which is kept in microseconds
+		w.boot(t, third)
+		w.boot(t, third)
+		require.Len(t, w.log.find("queue was declared with other limits before"), 1)
+		require.EqualValues(t, 1, state("third").Revision)
 		for _, bad := range []durable.Queue{{Name: ""}, {Name: "x", Max: -1}, {Name: "x", Rate: 1}, {Name: "x", MaxPerProcess: -1}} {
 			_, err := durable.Open(context.Background(), w.data, queued(wf, bad))
 			var no *durable.QueueError
@@ -529,6 +534,7 @@ func TestStartsWhoseOptionsDoNotGoTogetherAreRefused(t *testing.T) {
 		for _, o := range [][]durable.StartOption{
 			{durable.OnQueue("")}, {durable.Partition("p")}, {durable.OnQueue("q"), durable.Partition("")}, {durable.Priority(1001)},
 			{durable.Delay(-1)}, {durable.Delay(time.Second), durable.StartAt(time.Now())}, {durable.StartAt(time.Time{})}, {durable.Dedup("")},
+			{durable.StartAt(time.Date(10000, 1, 1, 0, 0, 0, 0, time.UTC))}, {durable.StartAt(time.Unix(1<<58+1, 0))}, // an hour of 1970, in 64 bits of microseconds
 			{quick, durable.Dedup("k")}, {quick, durable.Delay(time.Second)}, {quick, durable.Exclusive("x")}, {quick, durable.WithSignal("s", 1)},
 			{durable.Debounce("", 1, 1)}, {durable.Debounce("k", 0, 1)}, {durable.Debounce("k", time.Minute, time.Second)},
 		} {
@@ -542,6 +548,32 @@ func TestStartsWhoseOptionsDoNotGoTogetherAreRefused(t *testing.T) {
 		page, err := w.data.List(context.Background(), store.Filter{})
 		require.NoError(t, err)
 		require.Empty(t, page.Runs)
+	})
+}
+
+// A child that waits for a time is cancelled with the others when its parent ends, not when
+// that time has come.
+func TestADelayedChildEndsWithItsParent(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		child := new(meter).bodies(0)
+		parent := durable.Define("parent", func(ctx context.Context, n int) (int, error) {
+			_, err := child.Start(ctx, "in-line", 1, durable.OnQueue("q"), durable.Delay(24*time.Hour))
+			if err == nil {
+				_, err = child.Start(ctx, "alone", 1, durable.Delay(24*time.Hour))
+			}
+			return n, err
+		})
+		o := queued(child, durable.Queue{Name: "q", Max: 1})
+		o.Workflows = append(o.Workflows, parent)
+		w.boot(t, o)
+		_, err := parent.Run(w.ctx(), "p", 1)
+		require.NoError(t, err)
+		for _, id := range []string{"in-line", "alone"} {
+			ended := w.eventually(id, store.Cancelled)
+			require.Less(t, ended.EndedAt.Sub(ended.CreatedAt), time.Minute)
+			require.NotContains(t, w.story(id), "step_completed body")
+		}
+		checkVerified(t, w.data)
 	})
 }
 

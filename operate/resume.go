@@ -275,7 +275,7 @@ func (v *view) hasCheckpoint(o ResumeOptions) error {
 func (v *view) nothingRecorded() bool {
 	for i := range v.Events {
 		switch v.Events[i].Type {
-		case store.WorkflowCreated, store.WorkflowStarted, store.WorkflowFailed, store.WorkflowInterrupted, store.WorkflowRecovered,
+		case store.WorkflowCreated, store.InputReplaced, store.WorkflowStarted, store.WorkflowFailed, store.WorkflowInterrupted, store.WorkflowRecovered,
 			store.RunResumed, store.RunClaimed, store.WorkflowPaused, store.WorkflowUnpaused, store.AttributesSet:
 		default:
 			return false

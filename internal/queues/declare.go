@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"log/slog"
 	"strings"
+	"time"
 
 	"github.com/holdfast-dev/holdfast/store"
 )
@@ -26,6 +27,7 @@ func Declare(ctx context.Context, st store.Queues, list []store.Queue, log *slog
 const maxTries = 100
 
 func declare(ctx context.Context, st store.Queues, q store.Queue, log *slog.Logger, executor string) error {
+	q.Per = q.Per.Truncate(time.Microsecond) // as it is stored
 	for tries := 1; ; tries++ {
 		stored, err := Stored(ctx, st, q.Name)
 		if err != nil {
