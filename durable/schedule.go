@@ -65,7 +65,7 @@ func (t Timetable) In(zone string) Timetable { t.zone = zone; return t }
 // From sets the moment from which Every counts, which is also the first one that fires.
 func (t Timetable) From(anchor time.Time) Timetable { t.anchor = anchor; return t }
 
-// Jitter makes each fire up to d later than its time, at most an hour, so that many
+// Jitter makes each fire up to d later than its time, at most an hour and before the next time, so that many
 // schedules do not fire at once. How much later follows from the name of the schedule and
 // the time. ScheduledAt and the id of the run are those of the time itself.
 func (t Timetable) Jitter(d time.Duration) Timetable { t.jitter = d; return t }
@@ -168,6 +168,10 @@ func (s *Schedule) definition() (*schedules.Definition, error) {
 		return nil, refuse("From is for Every")
 	case t.every < 0:
 		return nil, refuse("Every needs at least a second")
+	case t.every%time.Microsecond != 0 || t.jitter%time.Microsecond != 0:
+		return nil, refuse("Every and Jitter take whole microseconds")
+	case !t.anchor.IsZero() && (t.anchor.Year() < 1 || t.anchor.Year() > 9999):
+		return nil, refuse("From takes a moment of the years 1 to 9999")
 	}
 	d := &schedules.Definition{
 		Workflow: s.flow.name, Cron: t.cron, Zone: t.zone, Every: t.every.Microseconds(), Anchor: store.TimeOf(t.anchor), Jitter: t.jitter.Microseconds(),
@@ -264,7 +268,7 @@ func (sc scheduling) declare(ctx context.Context, defs []*schedules.Definition) 
 		if d.Options, err = sc.stored(s.options); err != nil {
 			return fmt.Errorf("durable: schedule %s: %w", s.name, err)
 		}
-		if err := schedules.Declare(ctx, st, e.id, e.log.Logger, s.name, d, s.paused); err != nil {
+		if err := schedules.Declare(ctx, st, e.store.Limits().Payload, e.id, e.log.Logger, s.name, d, s.paused); err != nil {
 			return fmt.Errorf("durable: storing schedule %s: %w", s.name, storeError(err))
 		}
 	}

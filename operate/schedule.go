@@ -178,7 +178,7 @@ func (op *Operator) keysOfSchedules(ctx context.Context) (map[string]int, error)
 func (op *Operator) PauseSchedule(ctx context.Context, name, reason string) error {
 	a, err := op.acts()
 	if err == nil {
-		err = a.Pause(ctx, name, guard.Text(reason, guard.MaxText))
+		err = a.Pause(ctx, name, guard.Text(reason, schedules.MaxReason))
 	}
 	return scheduleError("pausing", name, err)
 }
@@ -237,7 +237,7 @@ type Backfill struct {
 // filled in one call. The runs wait in the store, and all may be executed at once: give the
 // schedule a queue where that is too much.
 //
-// Errors: ErrScheduleNotFound; durable.ErrInvalid for a span that is empty, lies ahead or has
+// Errors: ErrScheduleNotFound; durable.ErrInvalid for a span that is empty, begins before 1970, lies ahead or has
 // too many times, which changes nothing; durable.ErrUnavailable.
 func (op *Operator) BackfillSchedule(ctx context.Context, name string, from, to time.Time) (Backfill, error) {
 	a, err := op.acts()

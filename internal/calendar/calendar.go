@@ -78,6 +78,9 @@ func Cron(expression, zone string) (*Calendar, error) {
 	if err != nil {
 		return refuse(err.Error())
 	}
+	if strings.HasPrefix(fields, "TZ=") || strings.HasPrefix(fields, "CRON_TZ=") { // the parser takes it for a zone, or panics
+		return refuse("it names two zones")
+	}
 	parsed, err := parser.Parse(fields)
 	if err != nil {
 		return refuse(err.Error())

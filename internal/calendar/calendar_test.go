@@ -226,6 +226,8 @@ func TestWhatIsNoCalendarIsRefused(t *testing.T) {
 		"CRON_TZ=Nowhere * * * * *": "unknown time zone Nowhere",
 		"TZ=Local 0 2 * * *":        "another one on each machine",
 		"TZ=UTC 0 2 * * *":          "name one",
+		"TZ=UTC TZ=UTC":             "two zones",
+		"TZ=UTC CRON_TZ=UTC @daily": "two zones",
 	} {
 		zone := ""
 		if says == "name one" {
@@ -267,15 +269,22 @@ func TestTheLastTimesAreFoundWithoutVisitingAll(t *testing.T) {
 
 func TestJitterFollowsFromNameAndTime(t *testing.T) {
 	at := time.Date(2026, 11, 23, 2, 0, 0, 0, time.UTC)
-	require.Equal(t, calendar.Jitter("a", at, time.Minute), calendar.Jitter("a", at.In(time.FixedZone("", 3600)), time.Minute))
-	require.NotEqual(t, calendar.Jitter("a", at, time.Minute), calendar.Jitter("b", at, time.Minute))
-	require.NotEqual(t, calendar.Jitter("a", at, time.Minute), calendar.Jitter("a", at.Add(time.Hour), time.Minute))
-	require.Zero(t, calendar.Jitter("a", at, 0))
+	c, err := calendar.Cron("0 * * * *", "")
+	require.NoError(t, err)
+	require.Equal(t, c.Jitter("a", at, time.Minute), c.Jitter("a", at.In(time.FixedZone("", 3600)), time.Minute))
+	require.NotEqual(t, c.Jitter("a", at, time.Minute), c.Jitter("b", at, time.Minute))
+	require.NotEqual(t, c.Jitter("a", at, time.Minute), c.Jitter("a", at.Add(time.Hour), time.Minute))
+	require.Zero(t, c.Jitter("a", at, 0))
 	halves := [2]int{}
 	for i := range 1000 {
-		j := calendar.Jitter("a", at.Add(time.Duration(i)*time.Hour), time.Minute)
+		j := c.Jitter("a", at.Add(time.Duration(i)*time.Hour), time.Minute)
 		require.True(t, 0 <= j && j < time.Minute)
 		halves[j/(30*time.Second)]++
 	}
 	require.Greater(t, min(halves[0], halves[1]), 400)
+	minutes, err := calendar.Cron("* * * * *", "")
+	require.NoError(t, err)
+	for i := range 1000 {
+		require.Less(t, minutes.Jitter("a", at.Add(time.Duration(i)*time.Minute), time.Hour), time.Minute, "it overtakes no other time")
+	}
 }

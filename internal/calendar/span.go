@@ -63,9 +63,15 @@ func (c *Calendar) Last(n int, after, until time.Time) []time.Time {
 	}
 }
 
-// Jitter returns by how much a schedule of this name is late at a time: at least 0 and less
-// than most. It is the same in all processes.
-func Jitter(name string, fire time.Time, most time.Duration) time.Duration {
+// Jitter returns by how much a schedule of this name is late at one of its times: at least 0,
+// less than most, and so little that the next time is not overtaken. It is the same in all processes.
+func (c *Calendar) Jitter(name string, fire time.Time, most time.Duration) time.Duration {
+	if most <= 0 {
+		return 0
+	}
+	if next := c.Next(fire); !next.IsZero() {
+		most = min(most, next.Sub(fire))
+	}
 	span := uint64(most / time.Microsecond)
 	if span == 0 {
 		return 0

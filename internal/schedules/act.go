@@ -59,6 +59,9 @@ func (a *Acts) read(ctx context.Context, name string) (*store.Schedule, *Record,
 	return &list[0], r, c, err
 }
 
+// MaxReason bounds the reason of a pause, in bytes.
+const MaxReason = 4 << 10
+
 // Pause keeps a schedule from firing. One that is paused stays as it is.
 func (a *Acts) Pause(ctx context.Context, name, reason string) error {
 	return a.edit(ctx, name, func(r *Record, now store.Time) bool {
@@ -148,6 +151,9 @@ func (a *Acts) Fires(ctx context.Context, name string, from, to time.Time) (*Rec
 	now, err := a.now(ctx)
 	if err != nil {
 		return nil, nil, err
+	}
+	if store.TimeOf(from) <= 0 {
+		return nil, nil, fmt.Errorf("durable: a backfill of schedule %s from %s: it must not begin before 1970: %w", name, from.Format(time.RFC3339), store.ErrInvalid)
 	}
 	if !from.Before(to) || store.TimeOf(to) > now {
 		return nil, nil, fmt.Errorf("durable: a backfill of schedule %s from %s to %s, at %s: the span must not be empty, and must have passed: %w",

@@ -122,7 +122,7 @@ func (r *Record) dueFires(name string, c *calendar.Calendar, now store.Time) (fi
 	from := max(r.Settled, cutoff)
 	var late []store.Time
 	for at := c.Next(from.Time()); !at.IsZero(); at = c.Next(at) {
-		due := def.dueAt(name, at)
+		due := def.dueAt(name, c, at)
 		if due > now {
 			break
 		}

@@ -41,7 +41,7 @@ func TestEachFireTimeGetsOneOutcomeWheneverSomebodyLooks(t *testing.T) {
 				d := r.decide("s", c, now)
 				require.GreaterOrEqual(t, r.Settled, before, "it never goes back")
 				for _, f := range r.Decided {
-					require.LessOrEqual(t, def.dueAt("s", f.At.Time()), now, "none is early")
+					require.LessOrEqual(t, def.dueAt("s", c, f.At.Time()), now, "none is early")
 					require.Equal(t, RunID("s", f.At), f.RunID)
 					started = append(started, f.At)
 				}

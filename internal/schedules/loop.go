@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/holdfast-dev/holdfast/internal/calendar"
+	"github.com/holdfast-dev/holdfast/internal/guard"
 	"github.com/holdfast-dev/holdfast/store"
 )
 
@@ -45,14 +46,20 @@ type Keeper struct {
 	o Options
 	// latest is the latest time that the store has said.
 	latest store.Time
-	// unreadable are schedules that this program cannot read, by the revision that it could
-	// not.
-	unreadable map[string]int64
+	// unreadable are schedules that this program cannot fire, such as for want of a key.
+	unreadable map[string]unreadable
 	none       bool // the store had no schedules at the last look
 }
 
+// unreadable is a revision that this program cannot fire. It is tried again, because a
+// key that cannot be had may come.
+type unreadable struct {
+	revision int64
+	again    time.Time
+}
+
 // NewKeeper returns a Keeper.
-func NewKeeper(o Options) *Keeper { return &Keeper{o: o, unreadable: map[string]int64{}} }
+func NewKeeper(o Options) *Keeper { return &Keeper{o: o, unreadable: map[string]unreadable{}} }
 
 // dueAtOnce is how many schedules are read at a time.
 const dueAtOnce = 100
@@ -127,7 +134,7 @@ func (k *Keeper) pass(ctx context.Context) (time.Duration, error) {
 	}
 	readable := 0
 	for i := range due.Due {
-		if sc := &due.Due[i]; k.unreadable[sc.Name] != sc.Revision {
+		if !k.passesBy(&due.Due[i]) {
 			readable++
 		}
 	}
@@ -152,19 +159,24 @@ func (k *Keeper) pass(ctx context.Context) (time.Duration, error) {
 // each revision.
 func (k *Keeper) read(sc *store.Schedule) (r *Record, c *calendar.Calendar, ok bool) {
 	r, c, err := decode(sc)
-	if err == nil {
-		delete(k.unreadable, sc.Name)
-		return r, c, true
+	if err != nil {
+		k.cannotRead(sc, err)
 	}
-	k.cannotRead(sc, err)
-	return nil, nil, false
+	return r, c, err == nil
 }
 
 func (k *Keeper) cannotRead(sc *store.Schedule, err error) {
-	if k.unreadable[sc.Name] != sc.Revision {
-		k.unreadable[sc.Name] = sc.Revision
+	if k.unreadable[sc.Name].revision != sc.Revision {
 		k.o.Log.Warn("durable: a schedule cannot be fired by this program; it is left to others", "schedule", sc.Name, "error", err)
 	}
+	k.unreadable[sc.Name] = unreadable{sc.Revision, time.Now().Add(k.o.Poll)}
+}
+
+// passesBy reports whether a schedule is not looked at for now, because this program could not
+// fire it.
+func (k *Keeper) passesBy(sc *store.Schedule) bool {
+	u, ok := k.unreadable[sc.Name]
+	return ok && u.revision == sc.Revision && time.Now().Before(u.again)
 }
 
 // UnreadableError says that this program cannot start the runs of a schedule, such as for
@@ -177,17 +189,18 @@ func (e *UnreadableError) Error() string { return e.Err.Error() }
 func (e *UnreadableError) Unwrap() error { return e.Err }
 
 // look brings a schedule up to now: it starts what is decided, settles that, and decides
-// what is next, as often as needed. When another engine or an operator was faster, it
-// leaves the rest to them.
+// what is next. Of very many fires it starts a batch, and leaves the rest to the next look, so that the other
+// schedules have their turns. When another engine or an operator was faster, it leaves
+// the rest to them.
 func (k *Keeper) look(ctx context.Context, sc *store.Schedule, now store.Time) error {
-	if k.unreadable[sc.Name] == sc.Revision {
+	if k.passesBy(sc) {
 		return nil
 	}
 	r, c, ok := k.read(sc)
 	if !ok {
 		return nil
 	}
-	for {
+	for first := true; ; first = false {
 		started, err := k.startDecided(ctx, sc, r)
 		if bad := (*UnreadableError)(nil); errors.As(err, &bad) {
 			k.cannotRead(sc, err)
@@ -209,7 +222,8 @@ func (k *Keeper) look(ctx context.Context, sc *store.Schedule, now store.Time) e
 			return err
 		}
 		*sc = stored
-		k.report(sc.Name, &r.Definition, now, started, &d)
+		delete(k.unreadable, sc.Name)
+		k.report(sc.Name, r, c, now, started, &d)
 		for _, id := range d.cancel {
 			if asked[id] {
 				continue
@@ -218,7 +232,7 @@ func (k *Keeper) look(ctx context.Context, sc *store.Schedule, now store.Time) e
 				k.o.Log.Warn("durable: a schedule could not cancel the run before; it is tried again", "schedule", sc.Name, "run", id, "error", err)
 			}
 		}
-		if len(r.Decided) == 0 && !d.more {
+		if len(r.Decided) == 0 || !first && d.more {
 			return nil
 		}
 	}
@@ -250,7 +264,7 @@ func (k *Keeper) startDecided(ctx context.Context, sc *store.Schedule, r *Record
 		f := Fire{At: decided.At, RunID: decided.RunID, Outcome: Started}
 		if err := starts.Refused[f.RunID]; err != nil {
 			r.unwatch(func(id string) bool { return id == f.RunID })
-			f.Outcome, f.Why = Refused, err.Error()
+			f.Outcome, f.Why = Refused, guard.Text(err.Error(), maxWhy)
 		}
 		r.remember(f)
 		fires = append(fires, f)
@@ -287,14 +301,15 @@ func (k *Keeper) forgetEnded(ctx context.Context, r *Record) (asked map[string]b
 }
 
 // report logs and counts what became of fires.
-func (k *Keeper) report(name string, def *Definition, now store.Time, started []Fire, d *decision) {
+func (k *Keeper) report(name string, r *Record, c *calendar.Calendar, now store.Time, started []Fire, d *decision) {
+	def := &r.Definition
 	for _, f := range started {
 		k.o.Fired(def.Workflow, f.Outcome, 1)
 		if f.Outcome == Refused {
 			k.o.Log.Warn("durable: a schedule could not start its run", "schedule", name, "run", f.RunID, "reason", f.Why)
 			continue
 		}
-		late := max(now.Sub(def.dueAt(name, f.At.Time())), 0)
+		late := max(now.Sub(def.dueAt(name, c, f.At.Time())), 0)
 		k.o.Delay(def.Workflow, late)
 		k.o.Log.Info("durable: a schedule has started its run", "schedule", name, "run", f.RunID, "late_ms", late.Milliseconds())
 	}

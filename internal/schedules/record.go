@@ -3,7 +3,9 @@ package schedules
 import (
 	"encoding/json"
 	"fmt"
+	"math"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/holdfast-dev/holdfast/internal/calendar"
@@ -23,6 +25,8 @@ const (
 	maxLive = 100
 	// batch is how many fires are decided in one write.
 	batch = 100
+	// maxWhy is how much is kept of why a fire was refused, in bytes.
+	maxWhy = 1000
 )
 
 // A Record is a schedule as it is stored: a declaration, and how far it has got.
@@ -134,9 +138,31 @@ func (r *Record) encode(by, name string, revision int64, due store.Time) store.S
 	return store.Schedule{Name: name, Revision: revision, Due: due, Data: b}
 }
 
+// largest returns the size of the stored form of a record of this definition when all its
+// lists are full of what is longest, in bytes; 0 if that is less than most anyway.
+func (d *Definition) largest(by, name string, most int) int {
+	if len(d.Input)/2*3+len(d.Options) < most-1<<20 { // less than a MiB is added
+		return 0
+	}
+	at := store.TimeOf(time.Date(9999, 12, 31, 23, 59, 59, 999_999_000, time.UTC))
+	long := strings.Repeat("<", store.MaxName) // JSON escapes it
+	r := &Record{Definition: *d, Settled: at, Paused: &Pause{At: at, Reason: strings.Repeat("<", MaxReason)}}
+	r.Started, r.Skipped, r.Missed, r.Refused = math.MaxInt64, math.MaxInt64, math.MaxInt64, math.MaxInt64
+	for range batch + 1 {
+		r.Decided = append(r.Decided, Decided{At: at, RunID: RunID(name, at)})
+		r.Held = append(r.Held, at)
+		r.Live = append(r.Live, TriggerID(name, long))
+	}
+	for range keptFires {
+		r.Last = append(r.Last, Fire{At: at, RunID: TriggerID(name, long), Outcome: MissedFire, Why: strings.Repeat("<", 2*maxWhy), Count: math.MaxInt64})
+	}
+	s := r.encode(by, name, 1, at)
+	return len(s.Data)
+}
+
 // dueAt returns when a fire time is due: the jitter later.
-func (d *Definition) dueAt(name string, at time.Time) store.Time {
-	return store.TimeOf(at.Add(calendar.Jitter(name, at, d.jitter())))
+func (d *Definition) dueAt(name string, c *calendar.Calendar, at time.Time) store.Time {
+	return store.TimeOf(at.Add(c.Jitter(name, at, d.jitter())))
 }
 
 // due returns when a record is to be looked at; 0: never. poll is how long a fire that is
@@ -150,7 +176,7 @@ func (r *Record) due(name string, c *calendar.Calendar, now store.Time, poll tim
 	}
 	var due store.Time
 	if next := c.Next(r.Settled.Time()); !next.IsZero() {
-		due = r.Definition.dueAt(name, next)
+		due = r.Definition.dueAt(name, c, next)
 	}
 	if len(r.Held) > 0 {
 		if again := now.Add(poll); due == 0 || again < due {

@@ -136,7 +136,7 @@ var rules = []rule{
 	{path: "internal/mail", ours: []string{"store", "internal/history"}},
 	{path: "internal/outline", ours: []string{"store", "internal/history"}},
 	{path: "internal/redact", ours: []string{"internal/guard"}},
-	{path: "internal/schedules", ours: []string{"store", "internal/calendar", "internal/envelope"}},
+	{path: "internal/schedules", ours: []string{"store", "internal/calendar", "internal/envelope", "internal/guard"}},
 	{path: "internal/stuck", ours: []string{"store", "internal/history"}},
 	{path: "internal/telemetry", ours: []string{"store", "internal/commit", "internal/guard", "internal/history"}, modules: []string{otel, otel + "/trace", otel + "/metric"}},
 	{path: "internal/visible"},
