@@ -21,6 +21,7 @@ type orders struct {
 	Role                 string // a key of roles
 	Store, Mode, Address string
 	Sleepers             sleepers // of the role sleep
+	Profile              string   // a directory for a profile of its CPU time; empty: none
 }
 
 // roles are the kinds of children. A child ends when its standard input does, so that
@@ -42,7 +43,7 @@ func obey(ctx context.Context, env string, in io.Reader, out io.Writer) error {
 		return fmt.Errorf("the orders in %s ask for %q, which is no role", childEnv, o.Role)
 	}
 	slog.SetDefault(slog.New(slog.DiscardHandler))
-	return role(ctx, o, in, out)
+	return profiled(o.Profile, o.Role, func() error { return role(ctx, o, in, out) })
 }
 
 // child is a process that carries out orders. Its first failure is in err once
@@ -56,6 +57,7 @@ type child struct {
 
 // begin starts a child. It must be ended with end.
 func begin(ctx context.Context, o orders) (*child, error) {
+	o.Profile = profiles
 	env, err := json.Marshal(o)
 	if err != nil {
 		return nil, err

@@ -75,6 +75,7 @@ func command(ctx context.Context, out io.Writer, args []string) error {
 	asJSON := flags.Bool("json", false, "print JSON instead of a table")
 	only := flags.String("only", "", "run only these `cases`, separated by commas: "+strings.Join(caseNames(), ", "))
 	stores := flags.String("stores", "sqlite,postgres,memory", "measure only these `stores`")
+	flags.StringVar(&profiles, "profile", "", "write profiles of the CPU time of all processes to this `directory`")
 	if err := flags.Parse(args); err != nil {
 		return err
 	}
@@ -92,7 +93,11 @@ func command(ctx context.Context, out io.Writer, args []string) error {
 	}
 	// The engine's log lines do not belong in the output of a measurement.
 	slog.SetDefault(slog.New(slog.DiscardHandler))
-	results, err := measure(ctx, on, wanted, n)
+	var results []result
+	err = profiled(profiles, "bench", func() error {
+		results, err = measure(ctx, on, wanted, n)
+		return err
+	})
 	if err != nil {
 		return err
 	}
