@@ -9,6 +9,7 @@ import (
 
 var queueCases = []Case{
 	{Name: "a queue reads back as it was put", Clauses: "S4, S35", Needs: Queues, run: queueReadsBack},
+	{Name: "a queue is looked at without its runs", Clauses: "S4, S35", Needs: Queues, run: queueLooked},
 	{Name: "a queue is put at the revision that it has, and at no other", Clauses: "S35", Needs: Queues, run: queueCompares},
 	{Name: "of many who put a queue at once one wins", Clauses: "S35", Needs: Queues, run: queuePutRace},
 	{Name: "an invalid queue is refused and changes nothing", Clauses: "S35", Needs: Queues, run: queueInvalid},
@@ -149,6 +150,42 @@ func queueReadsBack(t *T) {
 	q.Revision, q.UpdatedAt = 2, 0
 	want[1] = q
 	check(s)
+}
+
+func queueLooked(t *T) {
+	d := t.fresh()
+	s, other := t.handle(d), t.handle(d)
+	look := func(want store.Queue) {
+		t.Helper()
+		for _, s := range []store.Store{s, other} {
+			got, err := queues(s).Queue(t.Context(), want.Name)
+			require.NoError(t, err)
+			require.Equal(t, want, got, "S35: queue %q", want.Name)
+		}
+	}
+	look(store.Queue{Name: "mail"})
+	// Runs make no queue of it.
+	t.line(s, 2, "mail")
+	t.beat(s, "a")
+	require.Len(t, t.take(s, "a", 1, "mail"), 1)
+	look(store.Queue{Name: "mail"})
+	q := store.Queue{Name: "mail", Max: 7, MaxPerPartition: 3, Rate: 9, Per: 90 * time.Minute, Paused: true, Reason: "till Monday"}
+	for revision := range int64(3) { // what another handle has put is there at once
+		for _, name := range []string{"mail", "Mail"} {
+			q.Name, q.Revision, q.Max = name, revision, q.Max+1
+			by := s
+			if revision == 1 {
+				by = other
+			}
+			require.NoError(t, queues(by).PutQueue(t.Context(), q))
+			put := q
+			put.Revision, put.UpdatedAt = revision+1, t.queue(s, name).UpdatedAt
+			look(put)
+		}
+	}
+	for _, name := range []string{"", "nobody's", "MAIL"} {
+		look(store.Queue{Name: name})
+	}
 }
 
 func queueCompares(t *T) {

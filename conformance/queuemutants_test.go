@@ -20,6 +20,7 @@ import (
 type queueing struct {
 	altered
 	put   func(next store.Queues, ctx context.Context, q store.Queue) error
+	one   func(q *store.Queue)
 	list  func(next store.Queues, ctx context.Context, names []string) ([]store.QueueState, error)
 	ahead func(n int64, inLine bool) (int64, bool)
 }
@@ -31,6 +32,14 @@ func (s queueing) PutQueue(ctx context.Context, q store.Queue) error {
 		return s.next().PutQueue(ctx, q)
 	}
 	return s.put(s.next(), ctx, q)
+}
+
+func (s queueing) Queue(ctx context.Context, name string) (store.Queue, error) {
+	q, err := s.next().Queue(ctx, name)
+	if s.one != nil {
+		s.one(&q)
+	}
+	return q, err
 }
 
 func (s queueing) Queues(ctx context.Context, names ...string) ([]store.QueueState, error) {
@@ -66,6 +75,14 @@ func keeping(edit func(q *store.Queue)) func() func(store.Store) store.Store {
 		var mu sync.Mutex
 		given := make(map[string]store.Queue)
 		return queueing{
+			one: func(st *store.Queue) {
+				mu.Lock()
+				defer mu.Unlock()
+				if q, ok := given[st.Name]; ok {
+					q.Revision, q.UpdatedAt = st.Revision, st.UpdatedAt
+					*st = q
+				}
+			},
 			put: func(next store.Queues, ctx context.Context, q store.Queue) error {
 				kept := q
 				edit(&kept)
@@ -291,6 +308,22 @@ func queueMutants() []mutant {
 			}}
 		})},
 		{"leaves the time of a put to the caller", "S4", "a queue reads back", queuesListed(func(st *store.QueueState) { st.UpdatedAt = 1 })},
+		{"looks at the queue that was there first", "S35", "a queue is looked at", queuesBy(func() queueing {
+			var mu sync.Mutex
+			first := map[string]store.Queue{}
+			return queueing{one: func(q *store.Queue) {
+				mu.Lock()
+				defer mu.Unlock()
+				if was, ok := first[q.Name]; ok {
+					*q = was
+				} else if q.Revision > 0 {
+					first[q.Name] = *q
+				}
+			}}
+		})},
+		{"takes a queue that was not put for one that was", "S35", "a queue is looked at", queuesBy(func() queueing {
+			return queueing{one: func(q *store.Queue) { q.Revision = max(q.Revision, 1) }}
+		})},
 		{"lists queues by age", "S4", "a queue reads back", queuesBy(func() queueing {
 			return queueing{list: func(next store.Queues, ctx context.Context, names []string) ([]store.QueueState, error) {
 				states, err := next.Queues(ctx, names...)
@@ -530,6 +563,10 @@ func queueMutants() []mutant {
 	list = append(list, lossy(reflect.TypeFor[store.Queue](), "S4", "a queue reads back", []string{"Name", "Revision", "UpdatedAt"},
 		func(zero func(any)) func() func(store.Store) store.Store {
 			return queuesListed(func(st *store.QueueState) { zero(&st.Queue) })
+		})...)
+	list = append(list, lossy(reflect.TypeFor[store.Queue](), "S35", "a queue is looked at", nil,
+		func(zero func(any)) func() func(store.Store) store.Store {
+			return queuesBy(func() queueing { return queueing{one: func(q *store.Queue) { zero(q) }} })
 		})...)
 	list = append(list, lossy(reflect.TypeFor[store.PartitionState](), "Queues", "a queue says what is in it", nil,
 		func(zero func(any)) func() func(store.Store) store.Store {

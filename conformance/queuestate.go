@@ -199,6 +199,8 @@ func queueClosed(t *T) {
 	require.ErrorIs(t, queues(s).PutQueue(t.Context(), store.Queue{Name: "mail"}), store.ErrClosed)
 	_, err = queues(s).Queues(t.Context())
 	require.ErrorIs(t, err, store.ErrClosed)
+	_, err = queues(s).Queue(t.Context(), "mail")
+	require.ErrorIs(t, err, store.ErrClosed)
 	_, _, err = queues(s).Ahead(t.Context(), "r")
 	require.ErrorIs(t, err, store.ErrClosed)
 }

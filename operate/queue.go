@@ -123,6 +123,23 @@ func (op *Operator) queues() (store.Queues, error) {
 	return nil, fmt.Errorf("durable: this store keeps no queues: %w", errors.ErrUnsupported)
 }
 
+// queue returns a queue as it was put, or, of one that was not, only its name; an error if there
+// is no such queue. It counts the runs of a queue only if it was not put.
+func (op *Operator) queue(ctx context.Context, kept store.Queues, name string) (store.Queue, error) {
+	q, err := kept.Queue(ctx, name)
+	switch {
+	case err != nil:
+		return store.Queue{}, fmt.Errorf("durable: looking at queue %q: %w", name, storeError(err))
+	case q.Revision > 0:
+		return q, nil
+	}
+	found, err := op.Queues(ctx, name)
+	if err != nil {
+		return store.Queue{}, err
+	}
+	return found[0].Queue, nil
+}
+
 func noQueue(name string) error {
 	return fmt.Errorf("durable: there is no queue %q: none with that name was defined, and no unfinished run is on it: %w", name, durable.ErrNotFound)
 }
@@ -210,11 +227,10 @@ func (op *Operator) changeQueue(ctx context.Context, name string, change func(*s
 		return err
 	}
 	for {
-		found, err := op.Queues(ctx, name)
+		was, err := op.queue(ctx, kept, name)
 		if err != nil {
 			return err
 		}
-		was := found[0].Queue
 		q := was
 		if change(&q); q == was {
 			return nil
@@ -240,7 +256,11 @@ func (op *Operator) DeadLetters(ctx context.Context, queue string, limit int, af
 	if limit < 0 {
 		return store.Page{}, fmt.Errorf("durable: queue %q: a page of %d dead letters: %w", queue, limit, durable.ErrInvalid)
 	}
-	if _, err := op.Queues(ctx, queue); err != nil {
+	kept, err := op.queues()
+	if err != nil {
+		return store.Page{}, err
+	}
+	if _, err := op.queue(ctx, kept, queue); err != nil {
 		return store.Page{}, err
 	}
 	f := deadLetters(queue)
@@ -288,7 +308,11 @@ func (op *Operator) RetryDeadLetter(ctx context.Context, runID string, o RetryOp
 // again meanwhile is not tried twice.
 func (op *Operator) RetryDeadLetters(ctx context.Context, queue string, o RetryOptions) iter.Seq2[Plan, error] {
 	return func(yield func(Plan, error) bool) {
-		if _, err := op.Queues(ctx, queue); err != nil {
+		kept, err := op.queues()
+		if err == nil {
+			_, err = op.queue(ctx, kept, queue)
+		}
+		if err != nil {
 			yield(Plan{}, err)
 			return
 		}

@@ -54,8 +54,12 @@ type Queues interface {
 	// PutQueue stores q under its name, at the next revision. It returns ErrInvalid for a
 	// queue that Check refuses.
 	PutQueue(ctx context.Context, q Queue) error
+	// Queue returns a queue as it was put; with Revision 0, and nothing but its name, if it
+	// was not. It counts nothing: it costs the same however many runs there are.
+	Queue(ctx context.Context, name string) (Queue, error)
 	// Queues returns the queues that were put or have unfinished runs, without the others
-	// if names are given; in the order of their names.
+	// if names are given; in the order of their names. It counts their runs, which takes the
+	// longer the more there are.
 	Queues(ctx context.Context, names ...string) ([]QueueState, error)
 	// Ahead returns how many runs of the same queue and partition come before the run (S34) among
 	// those that are due; false if the run is not in line for a place.

@@ -200,6 +200,14 @@ func (q Queues) PutQueue(ctx context.Context, queue store.Queue) (err error) {
 	return err
 }
 
+// Queue fails once it is dead.
+func (q Queues) Queue(ctx context.Context, name string) (store.Queue, error) {
+	if q.IsDead() {
+		return store.Queue{}, store.ErrClosed
+	}
+	return q.backend().Queue(ctx, name)
+}
+
 // Queues fails once it is dead.
 func (q Queues) Queues(ctx context.Context, names ...string) ([]store.QueueState, error) {
 	if q.IsDead() {

@@ -29,7 +29,7 @@ const maxTries = 100
 func declare(ctx context.Context, st store.Queues, q store.Queue, log *slog.Logger, executor string) error {
 	q.Per = q.Per.Truncate(time.Microsecond) // as it is stored
 	for tries := 1; ; tries++ {
-		stored, err := Stored(ctx, st, q.Name)
+		stored, err := st.Queue(ctx, q.Name)
 		if err != nil {
 			return err
 		}
@@ -51,20 +51,6 @@ func declare(ctx context.Context, st store.Queues, q store.Queue, log *slog.Logg
 		}
 		return nil
 	}
-}
-
-// Stored returns the stored definition of a queue; Revision is 0 if there is none.
-func Stored(ctx context.Context, st store.Queues, name string) (store.Queue, error) {
-	list, err := st.Queues(ctx, name)
-	if err != nil {
-		return store.Queue{}, err
-	}
-	for i := range list {
-		if list[i].Name == name {
-			return list[i].Queue, nil
-		}
-	}
-	return store.Queue{Name: name}, nil
 }
 
 // SameLimits reports whether two definitions let in the same runs.

@@ -78,6 +78,18 @@ func (q *queue) settle(now store.Time) {
 	q.begun = slices.DeleteFunc(q.begun, func(at store.Time) bool { return at <= gate.Window(q.Queue, now) })
 }
 
+// Queue implements store.Queues.
+func (s *Store) Queue(ctx context.Context, name string) (store.Queue, error) {
+	if err := s.read(ctx); err != nil {
+		return store.Queue{}, err
+	}
+	defer s.data.mu.Unlock()
+	if q := s.data.queues[name]; q != nil {
+		return q.Queue, nil
+	}
+	return store.Queue{Name: name}, nil
+}
+
 // Queues implements store.Queues.
 func (s *Store) Queues(ctx context.Context, names ...string) ([]store.QueueState, error) {
 	if err := s.read(ctx); err != nil {

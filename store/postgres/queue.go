@@ -222,6 +222,26 @@ func saveQueues(w *wire, b *batch) error {
 	return err
 }
 
+// Queue implements store.Queues.
+func (s *Store) Queue(ctx context.Context, name string) (store.Queue, error) {
+	if err := s.enter(ctx); err != nil {
+		return store.Queue{}, err
+	}
+	defer s.calls.Done()
+	put := store.Queue{Name: name}
+	err := s.again(ctx, func(w *wire) error {
+		w.ctx = ctx
+		return w.query("queues_of", func(v []driverValue) error {
+			q, _, _, err := scanQueue(v)
+			if q.Revision > 0 { // else only runs have been on it
+				put = q
+			}
+			return err
+		}, names(name))
+	})
+	return put, described("look at queue "+name, err)
+}
+
 // Queues implements store.Queues.
 func (s *Store) Queues(ctx context.Context, wanted ...string) ([]store.QueueState, error) {
 	if err := s.enter(ctx); err != nil {

@@ -31,15 +31,15 @@ type queries struct {
 	attributesOf, attributeInsert, attributesDelete                          *query
 	holdOf, holdInsert, holdsDelete                                          *query
 
-	branchInsert, branchesOf, branchesDelete                                                     *query
-	messageExists, messageCount, messageInsert, messagesOf, messagesDelete                       *query
-	lanes, laneHeads                                                                             *query
-	lines, lineDue, lineLevels, lineParts, lineHeads                                             *query
-	queue, queuePut, queueTurn, queuePlaced, queuePlacedIn                                       *query
-	queueBegun, queueBegin, queueBegunLater, queueUnbegin, queueForget                           *query
-	queueNames, queuesPut, queuePartsPlaced, queuePartsInLine, queueDelayed, queueBegunSince     *query
-	queuePartsDue, queueAhead, queueAheadDelayed                                                 *query
-	executors, executorBeat, executorGone, executorExpire, executorDelete, ownedLanes, mailOfOwn *query
+	branchInsert, branchesOf, branchesDelete                                                             *query
+	messageExists, messageCount, messageInsert, messagesOf, messagesDelete                               *query
+	lanes, laneHeads                                                                                     *query
+	lines, lineDue, lineLevels, lineParts, lineHeads                                                     *query
+	queue, queuePut, queueTurn, queuePlaced, queuePlacedIn                                               *query
+	queueBegun, queueBegin, queueBegunLater, queueUnbegin, queueForget                                   *query
+	queueNames, queueAsPut, queuesPut, queuePartsPlaced, queuePartsInLine, queueDelayed, queueBegunSince *query
+	queuePartsDue, queueAhead, queueAheadDelayed                                                         *query
+	executors, executorBeat, executorGone, executorExpire, executorDelete, ownedLanes, mailOfOwn         *query
 
 	schedule, scheduleInsert, scheduleUpdate, scheduleDelete, schedules, schedulesNamed, schedulesDue *query
 
@@ -66,7 +66,7 @@ func (q *queries) names() map[string]**query {
 		"lines": &q.lines, "line_due": &q.lineDue, "line_levels": &q.lineLevels, "line_parts": &q.lineParts, "line_heads": &q.lineHeads,
 		"queue": &q.queue, "queue_put": &q.queuePut, "queue_turn": &q.queueTurn, "queue_placed": &q.queuePlaced, "queue_placed_in": &q.queuePlacedIn,
 		"queue_begun": &q.queueBegun, "queue_begin": &q.queueBegin, "queue_begun_later": &q.queueBegunLater, "queue_unbegin": &q.queueUnbegin, "queue_forget": &q.queueForget,
-		"queues_put": &q.queuesPut, "queue_names": &q.queueNames, "queue_parts_placed": &q.queuePartsPlaced, "queue_parts_in_line": &q.queuePartsInLine,
+		"queue_as_put": &q.queueAsPut, "queues_put": &q.queuesPut, "queue_names": &q.queueNames, "queue_parts_placed": &q.queuePartsPlaced, "queue_parts_in_line": &q.queuePartsInLine,
 		"queue_parts_due": &q.queuePartsDue, "queue_delayed": &q.queueDelayed, "queue_begun_since": &q.queueBegunSince,
 		"queue_ahead": &q.queueAhead, "queue_ahead_delayed": &q.queueAheadDelayed,
 		"executors": &q.executors, "executor_beat": &q.executorBeat, "executor_gone": &q.executorGone, "executor_expire": &q.executorExpire,

@@ -67,6 +67,21 @@ func (r *queueRow) queue() store.Queue {
 	}
 }
 
+// Queue implements store.Queues.
+func (s *Store) Queue(ctx context.Context, name string) (store.Queue, error) {
+	put := []queueRow{{Name: name}}
+	err := s.read(ctx, "look at queue "+name, func(tx *sqlx.Tx) error {
+		var rows []queueRow
+		err := s.selectAll(ctx, tx, &rows, s.q.queueAsPut, name)
+		put = append(put, rows...)
+		return err
+	})
+	if err != nil {
+		return store.Queue{}, err
+	}
+	return put[len(put)-1].queue(), nil
+}
+
 // aisleRow is an aisle, read outside a claim.
 type aisleRow struct {
 	Owner    string `db:"owner"`

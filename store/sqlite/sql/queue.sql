@@ -113,6 +113,10 @@ WHERE line IS NOT NULL AND owner = ?1 AND queue = ?2 AND workflow = ?3 AND versi
   AND (rank, no) > (?8, ?9) AND rank <= ?10
 ORDER BY rank, no LIMIT ?11
 
+-- name: queue_as_put (own)
+-- A queue as it was put.
+SELECT name, revision, max, max_per_partition, rate, per, paused, reason, updated_at FROM durable_queues WHERE name = ?1
+
 -- name: queues_put (own)
 SELECT name, revision, max, max_per_partition, rate, per, paused, reason, updated_at FROM durable_queues ORDER BY name
 
