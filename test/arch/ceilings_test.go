@@ -23,7 +23,7 @@ var (
 		"dashboard":        {9, 1100, 3, 240, 66},
 		"cli":              {36, 6300, 30, 385, 69},
 		"store":            {22, 2920, 3, 353, 55},
-		"store/memory":     {14, 1500, 5, 190, 42},
+		"store/memory":     {14, 1500, 5, 198, 42},
 		"store/sqlite":     {36, 6200, 19, 408, 45},
 		"store/postgres":   {39, 7800, 27, 494, 55},
 
@@ -47,7 +47,7 @@ var (
 		"internal/history.Audit": {28, 49, 5},
 		"cli.invocation":         {9, 56, 7},
 		"store/sqlite.Store":     {23, 80, 23},
-		"store/postgres.Store":   {27, 105, 21},
+		"store/postgres.Store":   {27, 106, 21},
 	}
 )
 
