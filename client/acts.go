@@ -6,8 +6,11 @@ import (
 	"net/url"
 )
 
-// Start starts a run of a workflow that a live process serves. It is idempotent by id:
-// ErrConflict if the run exists with another workflow or input.
+// Start starts a run of a workflow that a live process serves, or puts it in line of a
+// queue; Done.RunID is its id. It is durable when Start returns, and idempotent by id: after
+// an error that says nothing of the outcome, such as ErrUnreachable, send it again.
+// ErrConflict if the run exists with another workflow or input, or if another run has the
+// deduplication key; ErrNotFound if no live process serves the workflow.
 func (c *Client) Start(ctx context.Context, workflow string, r StartRequest) (Done, error) {
 	return post[Done](ctx, c, path("api", "workflows", workflow, "runs"), r)
 }

@@ -29,6 +29,9 @@ type Error struct {
 	Code    string // for programs
 	Message string // for people, in the server's words
 	Next    string // what to do about it; empty if nothing is known to help
+	// Holder is the run that has the deduplication key of a start that was refused
+	// (Code "duplicate"); empty otherwise, and for who may not read that run.
+	Holder string
 }
 
 // Error returns the server's message.
@@ -82,7 +85,7 @@ func errorOf(resp *http.Response) error {
 	var p Problem
 	e := &Error{Status: resp.StatusCode}
 	if json.Unmarshal(body, &p) == nil && p.Error.Message != "" {
-		e.Code, e.Message, e.Next = p.Error.Code, p.Error.Message, p.Error.Next
+		e.Code, e.Message, e.Next, e.Holder = p.Error.Code, p.Error.Message, p.Error.Next, p.Error.Holder
 		return e
 	}
 	// A proxy between us and the server has answered.

@@ -332,13 +332,57 @@ type Done struct {
 	Run     *Run   `json:"run,omitempty"`
 }
 
-// StartRequest starts a run.
+// StartRequest starts a run. Its zero value starts one with a generated id and the zero
+// value of the workflow's input.
 type StartRequest struct {
-	ID         string            `json:"id,omitempty"` // empty: one is generated
+	// ID makes the start idempotent: sent again with the same input, it finds the run.
+	// Empty: one is generated, and each request starts a run.
+	ID         string            `json:"id,omitempty"`
 	Input      json.RawMessage   `json:"input,omitempty"`
 	Attributes map[string]string `json:"attributes,omitempty"`
 	Headers    map[string]string `json:"headers,omitempty"`
 	Exclusive  []string          `json:"exclusive,omitempty"`
+
+	// Enqueue only records the run: any process that has the code takes it as it has
+	// room. Otherwise the server's own process executes it, if it has the code. The
+	// fields below imply it, but for DeadlineMS.
+	Enqueue bool `json:"enqueue,omitempty"`
+	// Queue puts the run on a queue, Partition in a part of that, such as a tenant.
+	Queue     string `json:"queue,omitempty"`
+	Partition string `json:"partition,omitempty"`
+	// Priority is from -1000 to 1000. In a queue each step counts as an hour of waiting.
+	Priority int `json:"priority,omitempty"`
+	// Dedup is a key that at most one run of the queue has until it ends. Another start
+	// with it is refused: an *Error whose Code is "duplicate" and whose Holder is that run.
+	Dedup string `json:"dedup,omitempty"`
+	// DelayMS is how many milliseconds from now the run may begin, StartAt from when on;
+	// not both. Both are by the store's clock.
+	DelayMS int64     `json:"delay_ms,omitempty"`
+	StartAt time.Time `json:"start_at,omitzero"`
+	// Debounce makes one run of starts that come close together. ID must be empty.
+	Debounce *Debounce `json:"debounce,omitempty"`
+	// DeadlineMS is how many milliseconds after its start the run ends, failed; 0: never.
+	DeadlineMS int64 `json:"deadline_ms,omitempty"`
+}
+
+// Debounce makes one run of the starts with its key: it begins once there was none for
+// WaitMS, and at the latest MostMS after the first, with the input of the last.
+type Debounce struct {
+	Key    string `json:"key"`
+	WaitMS int64  `json:"wait_ms"`
+	MostMS int64  `json:"most_ms"`
+}
+
+// Outcome says how far a run is, and how it has ended.
+type Outcome struct {
+	// Done says that there is nothing to wait for: the run has ended, or it has stopped
+	// without an outcome and no process is about to continue it. Run.Status tells the two
+	// apart, and Run.Nobody says what to do.
+	Done bool `json:"done"`
+	Run  Run  `json:"run"`
+	// Output is what a completed run has returned; nil for others. It has no value if the
+	// server shows no user data, or not to this caller (Redacted).
+	Output *Payload `json:"output,omitempty"`
 }
 
 // ResumeOptions change how a run is resumed. The zero value continues it from the
@@ -423,4 +467,7 @@ type ProblemError struct {
 	Message string `json:"message"`
 	// Next is what to do about it; empty if nothing is known to help.
 	Next string `json:"next,omitempty"`
+	// Holder is the run that is in the way: the one that has the deduplication key of a
+	// start, if the caller may read it.
+	Holder string `json:"holder,omitempty"`
 }

@@ -35,7 +35,7 @@ type Executed struct {
 	Nobody   string `json:"nobody"` // why not, and what to do
 }
 
-// The shortest and the longest time that Watch waits before it connects again, and how
+// The shortest and the longest time that Watch and Wait wait before they connect again, and how
 // long a connection may be silent: the server sends heartbeats more often.
 const (
 	firstRetry = 200 * time.Millisecond
@@ -78,17 +78,23 @@ func (c *Client) watch(ctx context.Context, path string, after int64) iter.Seq2[
 			if s.moved {
 				retry = firstRetry
 			}
-			t := time.NewTimer(retry)
-			select {
-			case <-t.C:
-			case <-ctx.Done():
-				t.Stop()
+			if retry = pause(ctx, retry); ctx.Err() != nil {
 				return
 			}
-			retry = min(2*retry, lastRetry)
 			s.again = true
 		}
 	}
+}
+
+// pause waits before the next try, and returns how long to wait before the one after.
+func pause(ctx context.Context, retry time.Duration) time.Duration {
+	t := time.NewTimer(retry)
+	defer t.Stop()
+	select {
+	case <-t.C:
+	case <-ctx.Done():
+	}
+	return min(2*retry, lastRetry)
 }
 
 // passing reports whether an error may be temporary.

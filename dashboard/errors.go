@@ -6,6 +6,7 @@ import (
 	"net/http"
 
 	"github.com/holdfast-dev/holdfast/dashboard/internal/web"
+	"github.com/holdfast-dev/holdfast/durable"
 )
 
 var (
@@ -38,10 +39,12 @@ func (h *handler) refuser(err error) http.Handler {
 // refuseAs answers with an error, as a page or as JSON.
 func (h *handler) refuseAs(w http.ResponseWriter, r *http.Request, err error, page bool) {
 	if r.Context().Err() != nil {
-		return // the client is gone
+		// The client is gone and reads nothing, or the server ends: without an answer it
+		// would read an empty success.
+		err = durable.ErrClosed
 	}
 	status, p := h.Problem(err)
-	if status >= http.StatusInternalServerError {
+	if status >= http.StatusInternalServerError && r.Context().Err() == nil {
 		h.options.Logger.Error("dashboard: a request failed", "method", r.Method, "path", r.URL.Path, "status", status, "error", err)
 	}
 	if page && h.shell.ErrorPage(w, r, status, p) {

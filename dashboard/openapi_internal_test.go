@@ -85,6 +85,7 @@ var ops = map[string]op{
 	"GET /api/runs/{id}/branches":             {summary: "The branches of a run's history", answers: map[int]any{200: branchesOnly{}}},
 	"GET /api/runs/{id}/plan":                 {summary: "What a resume would do", query: planQuery, answers: map[int]any{200: client.Resumed{}}},
 	"GET /api/runs/{id}/stream":               {summary: "What happens to a run, as server-sent events", query: []string{"after: as Last-Event-ID: number of the last event that was seen"}, answers: map[int]any{200: ""}, media: "text/event-stream"},
+	"GET /api/runs/{id}/wait":                 {summary: "How a run has ended; answered when it has, or after a heartbeat with the state as it is", answers: map[int]any{200: client.Outcome{}}},
 	"GET /api/runs/{id}/export":               {summary: "The run as a file that can be imported", answers: map[int]any{200: ""}, media: "application/octet-stream"},
 
 	"POST /api/workflows/{name}/runs":            {summary: "Start a run; idempotent by its id", request: client.StartRequest{}, answers: map[int]any{201: client.Done{}}},

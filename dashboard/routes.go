@@ -65,6 +65,7 @@ func (h *handler) apiRoutes() []route {
 		get("/api/runs/{id}/branches", ActionRead, "id", h.api.Branches),
 		get("/api/runs/{id}/plan", ActionRead, "id", h.acts.Plan),
 		get("/api/runs/{id}/stream", ActionRead, "id", h.streams.Run),
+		get("/api/runs/{id}/wait", ActionRead, "id", h.streams.Wait),
 		get("/api/runs/{id}/export", ActionPayload, "id", h.api.Export),
 
 		post("/api/workflows/{name}/runs", ActionStart, "", h.acts.Start),

@@ -167,8 +167,8 @@ func (d operators) Signal(ctx context.Context, runID, name string, value any) (i
 	return id, d.eng.mailroom.signal(ctx, runID, name, value, false, SignalID(id))
 }
 
-func (d operators) StartJSON(ctx context.Context, workflow, id string, input json.RawMessage, options any) (string, error) {
-	return d.eng.startJSON(ctx, workflow, id, input, options.([]StartOption))
+func (d operators) StartJSON(ctx context.Context, workflow, id string, input json.RawMessage, enqueue bool, options any) (string, error) {
+	return d.eng.startJSON(ctx, workflow, id, input, enqueue, options.([]StartOption))
 }
 
 func (d operators) Pause(ctx context.Context, id string, m history.MessageData) error {

@@ -10,25 +10,26 @@ import (
 )
 
 // startJSON starts the workflow of this name with a JSON input, for
-// operate.Operator.StartJSON.
-func (e *Engine) startJSON(ctx context.Context, workflow, id string, input json.RawMessage, o []StartOption) (string, error) {
+// operate.Operator.StartJSON and EnqueueJSON.
+func (e *Engine) startJSON(ctx context.Context, workflow, id string, input json.RawMessage, enqueue bool, o []StartOption) (string, error) {
+	var opts startOptions
+	opts.line.enqueue = enqueue
+	if err := opts.apply(ctx, e, id, o); err != nil {
+		return "", fmt.Errorf("durable: starting run %q of workflow %s: %w", id, workflow, err)
+	}
 	def := e.program.defs.find(workflow, "")
 	if def == nil {
 		def = &definition{name: workflow, input: reflect.TypeFor[json.RawMessage]()}
 		if err := def.check(); err != nil {
 			return "", err
 		}
-		if !e.watchers.somebodyServes(ctx, &store.Run{Workflow: workflow}) {
+		if !opts.line.waits() && !e.watchers.somebodyServes(ctx, &store.Run{Workflow: workflow}) {
 			return "", fmt.Errorf("durable: starting run %q: nobody alive serves workflow %q: %w", id, workflow, ErrNotRegistered)
 		}
 	}
 	env, err := e.sealer.EncodeJSON(def.input, input)
 	if err != nil {
 		return "", fmt.Errorf("durable: starting run %q of workflow %s: the input is no %s: %w", id, workflow, def.input, err)
-	}
-	var opts startOptions
-	if err := opts.apply(ctx, e, id, o); err != nil {
-		return "", fmt.Errorf("durable: starting run %q of workflow %s: %w", id, workflow, err)
 	}
 	opts.input = def.input
 	if opts.tx != nil {

@@ -15,8 +15,17 @@ import (
 // recorded as it is, for whoever serves the workflow. An empty input is the zero
 // value.
 //
-// Errors: durable.ErrNotRegistered when nobody alive serves the workflow;
-// durable.ErrInvalid for an input that is none; those of Start.
+// Errors: durable.ErrNotRegistered when nobody alive serves the workflow, unless an option
+// only puts the run in line (see EnqueueJSON); durable.ErrInvalid for an input that is none;
+// those of Start.
 func (op *Operator) StartJSON(ctx context.Context, workflow, id string, input json.RawMessage, o ...durable.StartOption) (string, error) {
-	return op.desk.StartJSON(ctx, workflow, id, input, o)
+	return op.desk.StartJSON(ctx, workflow, id, input, false, o)
+}
+
+// EnqueueJSON is Workflow.Enqueue for a caller that has a name and JSON; see StartJSON. The
+// run is recorded whether or not anybody serves its workflow at the moment, so that a caller
+// need not wait for programs that are being replaced. If nobody ever does, it is listed as
+// stuck.
+func (op *Operator) EnqueueJSON(ctx context.Context, workflow, id string, input json.RawMessage, o ...durable.StartOption) (string, error) {
+	return op.desk.StartJSON(ctx, workflow, id, input, true, o)
 }

@@ -121,9 +121,9 @@ type Engine interface {
 	Asked(ctx context.Context, row *store.Run) ([]history.Asked, error)
 	// Signal sends a signal, whatever the run waits for, and returns its id.
 	Signal(ctx context.Context, runID, name string, value any) (id string, err error)
-	// StartJSON starts a run by the name of its workflow. options is a
+	// StartJSON starts a run by the name of its workflow, or only enqueues it. options is a
 	// []durable.StartOption.
-	StartJSON(ctx context.Context, workflow, id string, input json.RawMessage, options any) (string, error)
+	StartJSON(ctx context.Context, workflow, id string, input json.RawMessage, enqueue bool, options any) (string, error)
 
 	// Schedules are the acts on schedules; nil: the store keeps none.
 	Schedules() *schedules.Acts

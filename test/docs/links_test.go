@@ -11,13 +11,17 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-var link = regexp.MustCompile(`\]\(([^)\s]+)\)`)
+var (
+	link = regexp.MustCompile(`\]\(([^)\s]+)\)`)
+	// In code, Ref[string, string]("ship") is a call.
+	fenced = regexp.MustCompile("(?ms)^ *```.*?^ *```")
+)
 
 // links returns the targets inside the repository that a page links to, as
 // paths from its root.
 func links(page, text string) []string {
 	var to []string
-	for _, m := range link.FindAllStringSubmatch(text, -1) {
+	for _, m := range link.FindAllStringSubmatch(fenced.ReplaceAllString(text, ""), -1) {
 		target, _, _ := strings.Cut(m[1], "#")
 		if target == "" || strings.Contains(target, "://") || strings.HasPrefix(target, "mailto:") {
 			continue
@@ -40,7 +44,7 @@ func TestLinksResolve(t *testing.T) {
 }
 
 func TestLinksAreRelativeToTheirPage(t *testing.T) {
-	got := links("docs/a.md", "[x](b.md#part) [y](../README.md) [z](https://example.com) [here](#down)")
+	got := links("docs/a.md", "[x](b.md#part) [y](../README.md) [z](https://example.com) [here](#down)\n```go\nf[int](w)\n```\n")
 	require.Equal(t, []string{"docs/b.md", "README.md"}, got)
 }
 

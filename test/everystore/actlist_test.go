@@ -47,7 +47,7 @@ var howCovered = map[string]string{
 	"durable.Engine.Adopt": "Adopt", "operate.Operator.Answer": "Answer", "durable.Engine.Cancel": "Cancel with children", "operate.Operator.Clean": "Clean of a family",
 	"operate.Operator.Edit": "Edit", "operate.Operator.Fork": "Fork with an edit", "operate.Operator.Import": "Import of a child that has ended", "operate.Operator.Jump": "Jump",
 	"durable.Engine.Pause": "Pause", "durable.Engine.RecoverRun": "RecoverRun", "operate.Operator.Repair": "Repair", "operate.Operator.Resume": "Resume from a checkpoint",
-	"operate.Operator.ResumeAll": "ResumeAll", "durable.Engine.Signal": "Signal", "operate.Operator.StartJSON": "StartJSON", "durable.Engine.Unpause": "Unpause",
+	"operate.Operator.ResumeAll": "ResumeAll", "durable.Engine.Signal": "Signal", "operate.Operator.StartJSON": "StartJSON", "operate.Operator.EnqueueJSON": "StartJSON", "durable.Engine.Unpause": "Unpause",
 
 	"operate.Operator.Approvals": isRead, "operate.Operator.ApprovalsOf": isRead, "operate.Operator.Branches": isRead, "operate.Operator.CheckpointOf": isRead,
 	"operate.Operator.Export": isRead, "operate.Operator.Form": isRead, "operate.Operator.Generations": isRead, "durable.Engine.Get": isRead, "durable.Engine.Health": isRead,

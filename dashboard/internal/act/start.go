@@ -3,7 +3,9 @@ package act
 import (
 	"errors"
 	"fmt"
+	"math"
 	"net/http"
+	"time"
 
 	"github.com/holdfast-dev/holdfast/client"
 	"github.com/holdfast-dev/holdfast/dashboard/internal/web"
@@ -18,16 +20,7 @@ func (ac *Acts) Start(w http.ResponseWriter, r *http.Request) error {
 	if err := web.ReadJSON(r, &req); err != nil {
 		return err
 	}
-	var o []durable.StartOption
-	if len(req.Attributes) > 0 {
-		o = append(o, durable.Attributes(req.Attributes))
-	}
-	for k, v := range req.Headers {
-		o = append(o, durable.Header(k, v))
-	}
-	if len(req.Exclusive) > 0 {
-		o = append(o, durable.Exclusive(req.Exclusive...))
-	}
+	o := startOptions(&req)
 	if req.ID != "" {
 		if err := ac.May(r, web.ActionStart, req.ID); err != nil {
 			return err
@@ -36,11 +29,18 @@ func (ac *Acts) Start(w http.ResponseWriter, r *http.Request) error {
 	if err := ac.notOfAChild(r, req.ID); err != nil {
 		return err
 	}
-	id, err := operate.On(ac.Engine).StartJSON(r.Context(), r.PathValue("name"), newRunID(req.ID), req.Input, o...)
-	if errors.Is(err, durable.ErrConflict) && ac.May(r, web.ActionRead, req.ID) != nil {
-		return web.NewError(http.StatusConflict, "conflict", fmt.Sprintf("run id %q is in use", req.ID), "use another run id")
+	start := operate.On(ac.Engine).StartJSON
+	if req.Enqueue {
+		start = operate.On(ac.Engine).EnqueueJSON
 	}
-	if err != nil {
+	id, err := start(r.Context(), r.PathValue("name"), newRunID(req.ID), req.Input, o...)
+	var conflict *durable.ConflictError
+	switch {
+	case errors.As(err, &conflict) && conflict.Dedup != "" && ac.May(r, web.ActionRead, conflict.Holder) != nil:
+		return web.NewError(http.StatusConflict, "duplicate", fmt.Sprintf("the deduplication key %q is in use", conflict.Dedup), "start the run once the run that has the key has ended")
+	case errors.As(err, &conflict) && conflict.Dedup == "" && ac.May(r, web.ActionRead, req.ID) != nil:
+		return web.NewError(http.StatusConflict, "conflict", fmt.Sprintf("run id %q is in use", req.ID), "use another run id")
+	case err != nil:
 		return err
 	}
 	_, shown, err := ac.after(r, id)
@@ -49,6 +49,43 @@ func (ac *Acts) Start(w http.ResponseWriter, r *http.Request) error {
 	}
 	web.WriteJSON(w, http.StatusCreated, client.Done{RunID: id, Message: fmt.Sprintf("Workflow %s started", id), Run: shown})
 	return nil
+}
+
+// startOptions returns what a request says about its start as a caller of Start would.
+func startOptions(req *client.StartRequest) []durable.StartOption {
+	o := []durable.StartOption{durable.Exclusive(req.Exclusive...), durable.Priority(req.Priority), durable.Delay(millis(req.DelayMS))}
+	if len(req.Attributes) > 0 {
+		o = append(o, durable.Attributes(req.Attributes))
+	}
+	for k, v := range req.Headers {
+		o = append(o, durable.Header(k, v))
+	}
+	if req.Queue != "" {
+		o = append(o, durable.OnQueue(req.Queue))
+	}
+	if req.Partition != "" {
+		o = append(o, durable.Partition(req.Partition))
+	}
+	if req.Dedup != "" {
+		o = append(o, durable.Dedup(req.Dedup))
+	}
+	if !req.StartAt.IsZero() {
+		o = append(o, durable.StartAt(req.StartAt))
+	}
+	if d := req.Debounce; d != nil {
+		o = append(o, durable.Debounce(d.Key, millis(d.WaitMS), millis(d.MostMS)))
+	}
+	if req.DeadlineMS != 0 {
+		o = append(o, durable.Deadline(millis(req.DeadlineMS)))
+	}
+	return o
+}
+
+// millis is a number of milliseconds as a duration. One that no duration can hold becomes one
+// that is refused as too long, or as negative.
+func millis(n int64) time.Duration {
+	const most = int64(math.MaxInt64 / time.Millisecond)
+	return time.Duration(max(-most, min(n, most))) * time.Millisecond
 }
 
 // notOfAChild refuses an id that a child of an unfinished run may get, "order-42/ship": if

@@ -60,7 +60,7 @@ func (rd *Reader) Run(ctx context.Context, id string) (client.Run, error) {
 	info.Run = hist.Run
 	executors, err := rd.Executors(ctx)
 	if err == nil && hist.Run.Owner != "" && !slices.ContainsFunc(executors, func(x store.Executor) bool { return x.ID == hist.Run.Owner }) {
-		executors, err = rd.executorsNow(ctx) // its owner has appeared since they were listed
+		executors, err = rd.ExecutorsNow(ctx) // its owner has appeared since they were listed
 	}
 	if err != nil {
 		return client.Run{}, err
@@ -210,11 +210,11 @@ func (rd *Reader) Executors(ctx context.Context) ([]store.Executor, error) {
 	if !at.IsZero() && time.Since(at) < executorsFor {
 		return list, nil
 	}
-	return rd.executorsNow(ctx)
+	return rd.ExecutorsNow(ctx)
 }
 
-// executorsNow lists the processes on the store.
-func (rd *Reader) executorsNow(ctx context.Context) ([]store.Executor, error) {
+// ExecutorsNow lists the processes on the store, without what is remembered.
+func (rd *Reader) ExecutorsNow(ctx context.Context) ([]store.Executor, error) {
 	list, err := rd.Engine.Store().Executors(ctx)
 	if err != nil {
 		return nil, web.Unavailable(err)

@@ -129,6 +129,12 @@ func (e *Env) Problem(err error) (status int, p client.Problem) {
 	if errors.As(err, &own) {
 		return own.status, problem(own.code, own.message, own.next)
 	}
+	var taken *durable.ConflictError
+	if errors.As(err, &taken) && taken.Dedup != "" {
+		p := problem("duplicate", e.Redact.Text(taken.Error()), "wait for that run, or start this one once it has ended")
+		p.Error.Holder = taken.Holder
+		return http.StatusConflict, p
+	}
 	for _, m := range meanings {
 		if m.is(err) {
 			return m.status, problem(m.code, e.Redact.Text(view.Message(err)), e.nextOf(err, m.next))
