@@ -36,31 +36,59 @@ func (e *CancelledError) Is(target error) bool { return target == ErrCancelled }
 // completed at the same moment stays completed. A run of which nothing was executed is
 // cancelled at once; one without a live owner, when an executor claims it.
 //
+// With InTx the request is part of the program's own transaction, and takes effect when that
+// commits. If this process ends before it has seen the commit, a run of which nothing was
+// executed is cancelled by the executor that claims it, one with a delay when that is over.
+//
 // Errors: ErrNotFound; *NotRunningError when it has ended; ErrUnavailable when the
 // store could not be reached: whether the cancel was recorded is not known then,
 // and it can be asked for again. Cancelling twice is not an error.
-func (e *Engine) Cancel(ctx context.Context, id, reason string) error {
+func (e *Engine) Cancel(ctx context.Context, id, reason string, o ...CancelOption) error {
 	data, err := json.Marshal(history.MessageData{Reason: guard.Text(reason, guard.MaxText)})
 	if err != nil {
 		return fmt.Errorf("durable: cancelling run %s: %w", id, err)
 	}
 	// One cancel is enough: the second is the same message.
 	m := store.Message{To: id, Kind: store.KindCancel, ID: history.FirstCancel, At: e.now(), Data: data}
-	if err := e.mailroom.send(ctx, m); err != nil {
+	var opts startOptions
+	for _, f := range o {
+		f(&opts)
+	}
+	if opts.err != nil {
+		return fmt.Errorf("durable: cancelling run %s: %w", id, opts.err)
+	}
+	send := e.mailroom.send
+	if opts.tx != nil {
+		send = func(ctx context.Context, m store.Message) error { return e.mailroom.sendIn(ctx, opts.tx, m) }
+	}
+	if err := send(ctx, m); err != nil {
 		return err
 	}
 	h, err := e.store.Load(ctx, id, store.Cursor{NoEvents: true})
-	if err != nil {
+	switch {
+	case opts.tx != nil && errors.Is(err, store.ErrNotFound): // the transaction has started it, too
+		e.mailroom.cancelWhenCommitted(id, reason)
+		return nil
+	case err != nil:
 		return fmt.Errorf("durable: cancelling run %s: %w", id, storeError(err))
 	}
 	if m.ID = history.CancelID(h.Branches); m.ID != history.FirstCancel {
 		// A forced Resume has taken that one back.
-		if err := e.mailroom.send(ctx, m); err != nil {
+		if err := send(ctx, m); err != nil {
 			return err
 		}
 	}
+	if opts.tx != nil {
+		if h.Run.Status == store.Pending {
+			e.mailroom.cancelWhenCommitted(id, reason)
+		}
+		return nil
+	}
 	return e.cancelIdle(ctx, h, reason)
 }
+
+// CancelOption changes how a cancel is sent. InTx is one.
+type CancelOption func(*startOptions)
 
 // cancelIdle carries out a cancel at once if the run has executed nothing.
 func (e *Engine) cancelIdle(ctx context.Context, h *store.History, reason string) error {

@@ -5,6 +5,7 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
+	"time"
 
 	"github.com/jmoiron/sqlx"
 
@@ -12,9 +13,9 @@ import (
 	"github.com/holdfast-dev/holdfast/store"
 )
 
-// InTx makes a start or a signal part of the program's own transaction on the store's
+// InTx makes a start, a signal or a cancel part of the program's own transaction on the store's
 // database: it happens if tx commits, and leaves nothing behind if tx is rolled back.
-// It is an option of Start and of Signal.
+// It is an option of Start, of Signal and of Engine.Cancel.
 //
 //	tx, err := db.BeginTxx(ctx, nil)
 //	...
@@ -117,6 +118,38 @@ func (mr *mailroom) sendIn(ctx context.Context, tx any, m store.Message) error {
 	return nil
 }
 
+// commitPatience is how long a transaction with a cancel is waited for.
+const commitPatience = 5 * time.Minute
+
+// cancelWhenCommitted carries out a cancel at once when the transaction that it is part of has
+// committed, if the run has executed nothing: no claim would take it before it is due. It
+// goes on beside the caller, and gives up on a transaction that stays open or was rolled back.
+func (mr *mailroom) cancelWhenCommitted(id, reason string) {
+	e := mr.eng
+	e.roster.background(func() {
+		ctx, stop := context.WithTimeout(e.life.loops, commitPatience)
+		defer stop()
+		changed, unwatch := e.watchers.watch(id)
+		defer unwatch()
+		for pause := firstLook; ctx.Err() == nil; pause = min(2*pause, lastLook) {
+			h, err := e.store.Load(ctx, id, store.Cursor{NoEvents: true})
+			switch {
+			case err == nil && h.Run.Status != store.Pending:
+				return
+			case err == nil && h.Run.CancelAsked && e.cancelIdle(ctx, h, reason) == nil:
+				return
+			}
+			t := time.NewTimer(pause)
+			select {
+			case <-changed:
+			case <-t.C:
+			case <-ctx.Done():
+			}
+			t.Stop()
+		}
+	})
+}
+
 // signalOptions applies the options of a signal to its message, and returns the
 // transaction that it belongs to, nil if there is none.
 func signalOptions(m *store.Message, list []SignalOption) (tx any, err error) {
@@ -138,5 +171,5 @@ func errInTransaction(ctx context.Context) error {
 	if !ok || a.step.tx == nil {
 		return nil
 	}
-	return a.step.call.scope.run.misused(fmt.Errorf("%w: the body of %s runs in a transaction, and a write beside it would wait for its end, or remain if it is rolled back. Use durable.InTx(tx) with Start and Signal, or make the call after the step", ErrNested, a.step.call.key))
+	return a.step.call.scope.run.misused(fmt.Errorf("%w: the body of %s runs in a transaction, and a write beside it would wait for its end, or remain if it is rolled back. Use durable.InTx(tx) with Start, Signal and Cancel, or make the call after the step", ErrNested, a.step.call.key))
 }

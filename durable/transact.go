@@ -39,7 +39,7 @@ var ErrNoTransactions = errors.New("durable: this store has no transactions for 
 // transaction, without counting as an attempt, up to a hundred times in a row. So fn must keep its effects within tx.
 //
 // fn must not commit or roll back, must not use tx after it has returned, and makes no
-// durable calls; Start and Signal need InTx(tx). In SQLite nobody else writes while fn
+// durable calls; Start, Signal and Cancel need InTx(tx). In SQLite nobody else writes while fn
 // runs, so keep it short: it is logged when it takes longer than five seconds.
 //
 // Relaxed is refused. Errors beside those of Step: ErrNoTransactions.

@@ -70,7 +70,7 @@ func TestTheShapeOfTheCodeDoesNotGetWorse(t *testing.T) {
 		require.True(t, ok, path)
 		within(path+": files", p.Files, c.files)
 		if path == "durable" {
-			within("durable: exported types", p.Exported.Types, 71)
+			within("durable: exported types", p.Exported.Types, 72)
 		}
 		within(path+": lines", p.Lines, c.lines)
 		within(path+": references upward", p.Arrows.Upward, c.upward)

@@ -3,6 +3,8 @@ package transactions_test
 import (
 	"context"
 	"database/sql"
+	"errors"
+	"fmt"
 	"testing"
 	"time"
 
@@ -10,6 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/holdfast-dev/holdfast/durable"
+	"github.com/holdfast-dev/holdfast/operate"
 	"github.com/holdfast-dev/holdfast/store"
 )
 
@@ -190,5 +193,136 @@ func TestATransactionOfAnotherDatabaseIsRefused(t *testing.T) {
 		require.NoError(t, tx.Rollback())
 		_, err = wf.Start(ctx, "r", 7, durable.InTx((*sql.Tx)(nil)))
 		require.ErrorIs(t, err, durable.ErrInvalid)
+	})
+}
+
+func TestACancelInTheProgramsTransactionHappensWithIt(t *testing.T) {
+	onEach(t, func(t *testing.T, b *bank) {
+		wf := listener()
+		worker := b.engine(t, durable.Options{Workflows: []durable.Definition{wf}, Queues: []durable.Queue{{Name: "q"}}})
+		_, err := durable.Recover(worker)
+		require.NoError(t, err)
+		here := b.last
+		client := b.engine(t, durable.Options{}) // executes nothing
+		mine := b.last
+		within, cancel := context.WithTimeout(client, soon)
+		defer cancel()
+		status := func(id string) store.Status {
+			row, err := here.Get(client, id)
+			require.NoError(t, err)
+			return row.Status
+		}
+		end := func(id string, o ...func(*sqlx.Tx) error) {
+			t.Helper()
+			for _, end := range o {
+				tx, err := b.db.BeginTxx(client, nil)
+				require.NoError(t, err)
+				require.NoError(t, mine.Cancel(client, id, "enough", durable.InTx(tx)))
+				require.NoError(t, end(tx))
+			}
+		}
+
+		// One that waits, one that is not due, and one in the line of a paused queue.
+		waits, err := wf.Start(worker, "waits", 0)
+		require.NoError(t, err)
+		later, err := wf.Start(worker, "later", 0, durable.Delay(time.Hour))
+		require.NoError(t, err)
+		require.NoError(t, operate.On(here).PauseQueue(worker, "q", ""))
+		line, err := wf.Start(worker, "line", 0, durable.OnQueue("q"))
+		require.NoError(t, err)
+		eventually(t, "the run waits", func() bool { return status("waits") == store.Waiting })
+		for _, h := range []*durable.Run[string]{waits, later, line} {
+			end(h.ID(), (*sqlx.Tx).Rollback)
+			row, err := here.Get(worker, h.ID())
+			require.NoError(t, err)
+			require.False(t, row.CancelAsked, "%s: what was rolled back has not happened", h.ID())
+			end(h.ID(), (*sqlx.Tx).Commit)
+			_, err = h.Wait(within)
+			require.ErrorIs(t, err, durable.ErrRunCancelled, h.ID())
+			require.ErrorContains(t, err, "enough")
+		}
+
+		// A run that the same transaction has started, cancelled twice.
+		tx, err := b.db.DB.BeginTx(client, nil)
+		require.NoError(t, err)
+		both, err := wf.Start(worker, "both", 0, durable.InTx(tx))
+		require.NoError(t, err)
+		require.NoError(t, mine.Cancel(client, "both", "at once", durable.InTx(tx)))
+		require.NoError(t, mine.Cancel(client, "both", "again", durable.InTx(tx)))
+		require.NoError(t, tx.Commit())
+		_, err = both.Wait(within)
+		require.ErrorIs(t, err, durable.ErrRunCancelled)
+
+		done, err := wf.Start(worker, "done", 0)
+		require.NoError(t, err)
+		require.NoError(t, durable.Signal(worker, "done", "news", "x"))
+		_, err = done.Wait(worker)
+		require.NoError(t, err)
+		tx, err = b.db.DB.BeginTx(client, nil)
+		require.NoError(t, err)
+		require.ErrorIs(t, mine.Cancel(client, "done", "", durable.InTx(tx)), durable.ErrNotRunning)
+		require.NoError(t, tx.Rollback())
+		tx, err = b.db.DB.BeginTx(client, nil)
+		require.NoError(t, err)
+		require.ErrorIs(t, mine.Cancel(client, "nobody", "", durable.InTx(tx)), durable.ErrNotFound)
+		require.NoError(t, tx.Rollback())
+		require.ErrorIs(t, mine.Cancel(client, "both", "", durable.InTx((*sql.Tx)(nil))), durable.ErrInvalid)
+	})
+}
+
+// A forced Resume takes a cancel back. The next one is another one, also in a transaction.
+func TestACancelInATransactionCountsAfterOneThatWasTakenBack(t *testing.T) {
+	onEach(t, func(t *testing.T, b *bank) {
+		wf := listener()
+		ctx := b.engine(t, durable.Options{Workflows: []durable.Definition{wf}})
+		_, err := durable.Recover(ctx)
+		require.NoError(t, err)
+		h, err := wf.Start(ctx, "r", 0)
+		require.NoError(t, err)
+		require.NoError(t, b.last.Cancel(ctx, "r", "first"))
+		_, err = h.Wait(ctx)
+		require.ErrorIs(t, err, durable.ErrRunCancelled)
+		_, err = operate.On(b.last).Resume(ctx, "r", operate.ResumeOptions{Force: true})
+		require.NoError(t, err)
+		eventually(t, "the run waits again", func() bool {
+			row, err := b.last.Get(ctx, "r")
+			return err == nil && row.Status == store.Waiting
+		})
+		tx, err := b.db.BeginTxx(ctx, nil)
+		require.NoError(t, err)
+		require.NoError(t, b.last.Cancel(ctx, "r", "second", durable.InTx(tx)))
+		require.NoError(t, tx.Commit())
+		within, cancel := context.WithTimeout(ctx, soon)
+		defer cancel()
+		again, err := wf.Handle(ctx, "r")
+		require.NoError(t, err)
+		_, err = again.Wait(within)
+		require.ErrorIs(t, err, durable.ErrRunCancelled)
+		require.ErrorContains(t, err, "second")
+	})
+}
+
+func TestAStepMayCancelInItsTransaction(t *testing.T) {
+	onEach(t, func(t *testing.T, b *bank) {
+		var eng *durable.Engine
+		boss := durable.Define("boss", func(ctx context.Context, _ int) (bool, error) {
+			return durable.Transact(ctx, "stop", func(ctx context.Context, tx *sqlx.Tx) (bool, error) {
+				if err := eng.Cancel(ctx, "r", "the boss says so"); !errors.Is(err, durable.ErrNested) {
+					return false, durable.Permanent(fmt.Errorf("a cancel beside the transaction: %w", err))
+				}
+				return true, eng.Cancel(ctx, "r", "the boss says so", durable.InTx(tx))
+			})
+		})
+		wf := listener()
+		ctx := b.engine(t, durable.Options{Workflows: []durable.Definition{wf, boss}})
+		eng = b.last
+		_, err := durable.Recover(ctx)
+		require.NoError(t, err)
+		h, err := wf.Start(ctx, "r", 0)
+		require.NoError(t, err)
+		_, err = boss.Run(ctx, "boss", 0)
+		require.NoError(t, err)
+		_, err = h.Wait(ctx)
+		require.ErrorIs(t, err, durable.ErrRunCancelled)
 	})
 }
