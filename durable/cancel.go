@@ -37,8 +37,8 @@ func (e *CancelledError) Is(target error) bool { return target == ErrCancelled }
 // cancelled at once; one without a live owner, when an executor claims it.
 //
 // With InTx the request is part of the program's own transaction, and takes effect when that
-// commits. If this process ends before it has seen the commit, a run of which nothing was
-// executed is cancelled by the executor that claims it, one with a delay when that is over.
+// commits. A run of which nothing was executed then ends when an executor that serves its
+// workflow claims it, which is at once if there is one.
 //
 // Errors: ErrNotFound; *NotRunningError when it has ended; ErrUnavailable when the
 // store could not be reached: whether the cancel was recorded is not known then,
@@ -66,9 +66,8 @@ func (e *Engine) Cancel(ctx context.Context, id, reason string, o ...CancelOptio
 	}
 	h, err := e.store.Load(ctx, id, store.Cursor{NoEvents: true})
 	switch {
-	case opts.tx != nil && errors.Is(err, store.ErrNotFound): // the transaction has started it, too
-		e.mailroom.cancelWhenCommitted(id, reason)
-		return nil
+	case opts.tx != nil && errors.Is(err, store.ErrNotFound):
+		return nil // the transaction has started it, too
 	case err != nil:
 		return fmt.Errorf("durable: cancelling run %s: %w", id, storeError(err))
 	}
@@ -79,10 +78,7 @@ func (e *Engine) Cancel(ctx context.Context, id, reason string, o ...CancelOptio
 		}
 	}
 	if opts.tx != nil {
-		if h.Run.Status == store.Pending {
-			e.mailroom.cancelWhenCommitted(id, reason)
-		}
-		return nil
+		return nil // a claim ends a run of which nothing was executed
 	}
 	return e.cancelIdle(ctx, h, reason)
 }

@@ -5,7 +5,6 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
-	"time"
 
 	"github.com/jmoiron/sqlx"
 
@@ -116,38 +115,6 @@ func (mr *mailroom) sendIn(ctx context.Context, tx any, m store.Message) error {
 		return fmt.Errorf("durable: sending %s %q to run %s in a transaction: %w", m.Kind, m.Name, m.To, err)
 	}
 	return nil
-}
-
-// commitPatience is how long a transaction with a cancel is waited for.
-const commitPatience = 5 * time.Minute
-
-// cancelWhenCommitted carries out a cancel at once when the transaction that it is part of has
-// committed, if the run has executed nothing: no claim would take it before it is due. It
-// goes on beside the caller, and gives up on a transaction that stays open or was rolled back.
-func (mr *mailroom) cancelWhenCommitted(id, reason string) {
-	e := mr.eng
-	e.roster.background(func() {
-		ctx, stop := context.WithTimeout(e.life.loops, commitPatience)
-		defer stop()
-		changed, unwatch := e.watchers.watch(id)
-		defer unwatch()
-		for pause := firstLook; ctx.Err() == nil; pause = min(2*pause, lastLook) {
-			h, err := e.store.Load(ctx, id, store.Cursor{NoEvents: true})
-			switch {
-			case err == nil && h.Run.Status != store.Pending:
-				return
-			case err == nil && h.Run.CancelAsked && e.cancelIdle(ctx, h, reason) == nil:
-				return
-			}
-			t := time.NewTimer(pause)
-			select {
-			case <-changed:
-			case <-t.C:
-			case <-ctx.Done():
-			}
-			t.Stop()
-		}
-	})
 }
 
 // signalOptions applies the options of a signal to its message, and returns the
