@@ -38,12 +38,23 @@ type Queue struct {
 	Partitions []QueuePartition `json:"partitions,omitempty"`
 }
 
+// What keeps runs in line for a place in their queue: the Reason of a QueueWait and of a Line.
+// Their Text says it to people.
+const (
+	WaitPaused         = "paused"          // somebody has paused the queue
+	WaitUnserved       = "unserved"        // no live process has the code of their workflow
+	WaitQueueLimit     = "queue_limit"     // as many hold a place as the queue allows
+	WaitPartitionLimit = "partition_limit" // as many hold a place as it allows of their partition
+	WaitRate           = "rate"            // the rate lets none begin before Until
+	WaitNext           = "next"            // nothing: a process is about to take them, or none has room
+)
+
 // QueueWait is a number of runs that are in line for the same reason.
 type QueueWait struct {
-	Reason    string    `json:"reason"` // paused, unserved, queue_limit, partition_limit, rate, next
+	Reason    string    `json:"reason"` // WaitPaused, …
 	Partition string    `json:"partition,omitempty"`
 	Runs      int64     `json:"runs"`
-	Until     time.Time `json:"until,omitzero"` // of reason rate
+	Until     time.Time `json:"until,omitzero"` // of WaitRate
 	Text      string    `json:"text"`           // for people
 }
 

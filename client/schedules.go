@@ -69,10 +69,12 @@ type Backfill struct {
 	Started  int               `json:"started"`  // or, in a dry run, would be
 	Existing int               `json:"existing"` // they stay as they are
 	Refused  map[string]string `json:"refused,omitempty"`
-	// First and Last are the ids of the first and the last run to start.
-	First  string `json:"first,omitempty"`
-	Last   string `json:"last,omitempty"`
-	DryRun bool   `json:"dry_run,omitempty"`
+	// First and Last are the ids of the first and the last run that it started, RunIDs those of
+	// all, in the order of their times.
+	First  string   `json:"first,omitempty"`
+	Last   string   `json:"last,omitempty"`
+	RunIDs []string `json:"run_ids,omitempty"`
+	DryRun bool     `json:"dry_run,omitempty"`
 }
 
 // schedulePath returns the path of a schedule, or of something below it.

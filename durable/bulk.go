@@ -117,6 +117,7 @@ type bulkStart struct {
 	ctx     context.Context
 	options startOptions
 	told    Bulk
+	started func(id string) // is told of each run that was recorded; nil: nobody is
 
 	items []bulkItem
 	batch []store.Change  // of the items, in their order
@@ -206,6 +207,9 @@ func (b *bulkStart) flush() error {
 		switch {
 		case err == nil:
 			b.told.Started++
+			if b.started != nil {
+				b.started(items[i].id)
+			}
 			items[i].span.End()
 			b.eng.metrics.RunStarted(batch[i].Create)
 			own = append(own, items[i].id)

@@ -329,15 +329,22 @@ func (sc scheduling) StartFires(ctx context.Context, name string, d *schedules.D
 		return starts, &schedules.UnreadableError{Err: fmt.Errorf("durable: schedule %s: what it starts cannot be read: %w", name, err)}
 	}
 	b.options.input = def.input
+	started := map[string]bool{}
+	b.started = func(id string) { started[id] = true }
 	for _, f := range fires {
-		if err := b.add(bulkItem{id: f.RunID, input: input, scheduled: &history.Scheduled{Schedule: name, At: f.At}}); err != nil {
-			return starts, err
+		if err = b.add(bulkItem{id: f.RunID, input: input, scheduled: &history.Scheduled{Schedule: name, At: f.At}}); err != nil {
+			break
 		}
 	}
-	if err := b.finish(); err != nil {
-		return starts, err
+	if err == nil {
+		err = b.finish()
 	}
-	starts = schedules.Starts{Started: b.told.Started, Existing: b.told.Existing, Refused: map[string]error{}}
+	for _, f := range fires {
+		if started[f.RunID] {
+			starts.RunIDs = append(starts.RunIDs, f.RunID)
+		}
+	}
+	starts.Started, starts.Existing, starts.Refused = b.told.Started, b.told.Existing, map[string]error{}
 	for _, r := range b.told.Refused {
 		if c := (*ConflictError)(nil); errors.As(r.Err, &c) && c.SameFlow {
 			starts.Existing++ // started under another declaration
@@ -345,7 +352,7 @@ func (sc scheduling) StartFires(ctx context.Context, name string, d *schedules.D
 		}
 		starts.Refused[r.ID] = r.Err
 	}
-	return starts, nil
+	return starts, err
 }
 
 // Cancel implements schedules.Engine.

@@ -65,6 +65,7 @@ func TestABackfillStartsWhatIsMissingAndNothingElse(t *testing.T) {
 		require.NoError(t, err)
 		require.Equal(t, 4, did.Started, "21:00, 22:00, 23:00 and 00:00")
 		require.Equal(t, 2, did.Existing, "01:00 and 02:00")
+		require.Equal(t, []string{"s@1999-12-31T21:00:00Z", "s@1999-12-31T22:00:00Z", "s@1999-12-31T23:00:00Z", "s@2000-01-01T00:00:00Z"}, did.RunIDs)
 		require.Empty(t, did.Refused)
 		pass(time.Minute)
 		out, err := wait(t, w, flow, "s@1999-12-31T21:00:00Z")

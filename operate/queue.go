@@ -33,7 +33,8 @@ type QueueWait struct {
 	Until     store.Time // QueueRate: when the next one begins
 }
 
-// A WaitReason says what keeps runs in line for a place in their queue.
+// A WaitReason says what keeps runs in line for a place in their queue. Its String is a sentence
+// for people.
 type WaitReason = outline.Reason
 
 // The reasons.

@@ -228,6 +228,8 @@ type Backfill struct {
 	Started, Existing int
 	// Refused are the runs that could not be started, by id.
 	Refused map[string]error
+	// RunIDs are the runs that it has started, in the order of their times.
+	RunIDs []string
 }
 
 // BackfillSchedule starts the runs of the fire times from from to before to, whatever pause
@@ -235,7 +237,7 @@ type Backfill struct {
 // must have passed. A time whose run exists is left alone, so a backfill of times that have
 // fired does nothing, and one that was cut short can be made again. At most 10,000 times can be
 // filled in one call. The runs wait in the store, and all may be executed at once: give the
-// schedule a queue where that is too much.
+// schedule a queue where that is too much. What it returns has happened, also with an error.
 //
 // Errors: ErrScheduleNotFound; durable.ErrInvalid for a span that is empty, begins before 1970, lies ahead or has
 // too many times, which changes nothing; durable.ErrUnavailable.

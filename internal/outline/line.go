@@ -25,6 +25,25 @@ const (
 	Free Reason = "next"
 )
 
+// String says the reason to people; its words for programs are string(r).
+func (r Reason) String() string {
+	switch r {
+	case QueuePaused:
+		return "the queue is paused"
+	case Unserved:
+		return "no live process serves the workflow"
+	case AtLimit:
+		return "as many run as the queue allows"
+	case PartitionAtLimit:
+		return "as many run as the queue allows of the partition"
+	case ByRate:
+		return "the rate of the queue lets none begin yet"
+	case Free:
+		return "a process is to take it"
+	}
+	return string(r)
+}
+
 // A LineWait is a number of runs that are in line for the same reason.
 type LineWait struct {
 	Reason    Reason

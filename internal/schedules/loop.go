@@ -39,6 +39,7 @@ type Engine interface {
 type Starts struct {
 	Started, Existing int
 	Refused           map[string]error // by run id
+	RunIDs            []string         // that were started, in the order of their times
 }
 
 // A Keeper looks after the schedules of a store for one engine.

@@ -30,14 +30,17 @@ func Planned(plan []operate.PlannedFire) client.Backfill {
 			w.First = f.RunID
 		}
 		w.Last = f.RunID
+		w.RunIDs = append(w.RunIDs, f.RunID)
 	}
 	return w
 }
 
-// Backfilled returns what a backfill did, of which plan is what it would do.
+// Backfilled returns what a backfill did, of which plan is what it was to do.
 func Backfilled(plan []operate.PlannedFire, did *operate.Backfill) client.Backfill {
-	w := Planned(plan)
-	w.DryRun, w.Started, w.Existing = false, did.Started, did.Existing
+	w := client.Backfill{Fires: len(plan), Started: did.Started, Existing: did.Existing, RunIDs: did.RunIDs}
+	if n := len(did.RunIDs); n > 0 {
+		w.First, w.Last = did.RunIDs[0], did.RunIDs[n-1]
+	}
 	for id, err := range did.Refused {
 		if w.Refused == nil {
 			w.Refused = map[string]string{}
