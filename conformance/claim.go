@@ -9,6 +9,7 @@ import (
 var claimCases = []Case{
 	{Name: "with nothing to do a claim returns at once, with nothing", Clauses: "S18", run: claimEmpty},
 	{Name: "a claim starts a pending run", Clauses: "S19, S22", run: claimPending},
+	{Name: "the creation that a claim hands over is all the run's history before it", Clauses: "S19, S41", run: claimCreated},
 	{Name: "a claim resumes, and leaves a waiting run waiting", Clauses: "S19, S22", run: claimResumes},
 	{Name: "a claim changes what it says and nothing else", Clauses: "S19, S24, S27", run: claimKeeps},
 	{Name: "a claim's event continues the log on the current branch", Clauses: "S3, S22, S29", run: claimEvent},
@@ -79,6 +80,42 @@ func claimPending(t *T) {
 		require.Equal(t, says, string(r.Last.Data), "DataOf is called with the row as it was before")
 		require.Equal(t, says, string(t.row(t.handle(d), r.ID).Last.Data))
 	}
+}
+
+func claimCreated(t *T) {
+	s := t.open()
+	t.beat(s, "a")
+	t.run(s, "fresh")
+	t.run(s, "with attributes", func(r *store.Run) { r.Attributes = map[string]string{"n": "1"} })
+	t.run(s, "with mail")
+	t.must(s, send(signal("with mail", "1")))
+	t.run(s, "cancelled")
+	t.must(s, send(store.Message{To: "cancelled", Kind: store.KindCancel, ID: "1", At: 1}))
+	t.run(s, "with steps").steps(s, 1)
+	branched := t.run(s, "with a branch")
+	c := branched.append(store.Event{Type: store.StepCompleted, Key: "k"})
+	c.Branch = &store.Branch{N: 1, Cutoff: 1}
+	branched.must(s, c)
+	t.run(s, "interrupted", func(r *store.Run) { r.Status = store.Interrupted })
+	before := t.dump(s)
+	created := map[string]store.Event{}
+	claim := claimOf("a")
+	claim.Max = len(before)
+	claim.Created = func(id string, e store.Event) { created[id] = plainEvent(e) }
+	runs, err := s.Claim(t.Context(), claim)
+	require.NoError(t, err)
+	require.Len(t, runs, len(before))
+	for _, r := range runs {
+		e, ok := created[r.ID]
+		delete(created, r.ID)
+		if !ok {
+			continue // no store has to
+		}
+		require.Contains(t, []string{"fresh", "with attributes"}, r.ID, "S41: handed over")
+		require.Equal(t, before[r.ID].Events, []store.Event{e}, "S41: of %s", r.ID)
+		require.Equal(t, plainEvent(*r.Last), t.all(s, r.ID).Events[1])
+	}
+	require.Empty(t, created, "S41: handed over, and not claimed")
 }
 
 func claimResumes(t *T) {

@@ -111,13 +111,19 @@ func (cd *claimedAs) onProbation() bool {
 	}
 }
 
+// Claiming notes that a claim is in progress.
+func (cr claimedRuns) Claiming() (done func()) { return cr.eng.roster.claiming() }
+
 // Begin begins to execute a run that was claimed.
-func (cr claimedRuns) Begin(row store.Run, s *telemetry.Segment, v *history.View) claims.Execution {
+func (cr claimedRuns) Begin(row store.Run, s *telemetry.Segment, v *history.View, created *store.Event) claims.Execution {
 	e := cr.eng
 	r := newRun(e, row, e.program.defs.codeOf(&row))
 	r.ctx = r.spans.Enter(r.ctx, s, row.Trace)
-	if v != nil && len(v.Events) > 0 {
+	switch {
+	case v != nil && len(v.Events) > 0:
 		r.source.prefetched = &prefetch{branch: v.Row.Branch, events: v.Events}
+	case created != nil:
+		r.source.created = created
 	}
 	r.claimed.counts, r.claimed.probation, r.claimed.ctx = true, row.Strikes > 0, r.ctx
 	r.claimed.silent.Store(row.Status != store.Running)

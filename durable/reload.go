@@ -54,6 +54,7 @@ func (dorm *dormitory) rouseFor(id string, inbox int64) (behind *run) {
 	}
 	switch r := dorm.eng.roster.runs[id]; {
 	case r == nil:
+		dorm.eng.roster.missLocked(id)
 	case !r.unloaded():
 		if r.inbox.Seen() < inbox {
 			return r

@@ -22,10 +22,36 @@ type roster struct {
 	mu      sync.Mutex
 	runs    map[string]*run
 	closing bool
+	claims  int             // in progress
+	heard   map[string]bool // runs that were not here when something was heard of them, during these claims
 }
 
 func (ros *roster) open(e *Engine) {
 	ros.eng, ros.runs, ros.closed = e, map[string]*run{}, make(chan struct{})
+}
+
+// claiming notes that a claim is in progress until done is called. A run that it takes
+// may be heard of before it is here: then it does not rely on what the claim has read of
+// its history.
+func (ros *roster) claiming() (done func()) {
+	ros.mu.Lock()
+	defer ros.mu.Unlock()
+	ros.claims++
+	return func() {
+		ros.mu.Lock()
+		defer ros.mu.Unlock()
+		if ros.claims--; ros.claims == 0 {
+			ros.heard = nil
+		}
+	}
+}
+
+// missLocked is called when something is heard of a run that is not executed here. The
+// mutex is held.
+func (ros *roster) missLocked(id string) {
+	if ros.claims > 0 {
+		ros.heard = put(ros.heard, id, true)
+	}
 }
 
 // close makes sure that no run and no goroutine is added any more, and returns the
@@ -101,6 +127,9 @@ func (ros *roster) addLocked(r *run) error {
 	// after the run was claimed again.
 	ros.eng.dormitory.dropLocked(r.id, r.row.Epoch)
 	ros.runs[r.id] = r
+	if ros.heard[r.id] {
+		r.source.created = nil // there is more to its history now
+	}
 	ros.eng.claims.Began()
 	ros.eng.claims.Enter(&r.row)
 	ros.runners.Add(1)
@@ -138,7 +167,10 @@ func (ros *roster) active(id string) *run {
 func (ros *roster) find(id string) (r *run, dormant bool) {
 	ros.mu.Lock()
 	defer ros.mu.Unlock()
-	return ros.runs[id], ros.eng.dormitory.runs[id] != nil
+	if r = ros.runs[id]; r == nil {
+		ros.missLocked(id)
+	}
+	return r, ros.eng.dormitory.runs[id] != nil
 }
 
 // listening is like find, and also notes that mail has come for the run. The
@@ -149,6 +181,8 @@ func (ros *roster) listening(id string) (r *run, dormant bool) {
 	defer ros.mu.Unlock()
 	if r = ros.runs[id]; r != nil {
 		r.told = true
+	} else {
+		ros.missLocked(id)
 	}
 	return r, ros.eng.dormitory.runs[id] != nil
 }

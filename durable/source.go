@@ -17,6 +17,7 @@ type source struct {
 	run        *run
 	loaded     *store.History // what the dormitory has read to load it
 	prefetched *prefetch      // what was read before it was claimed; nil: nothing
+	created    *store.Event   // which is all its history but the event of its claim; nil: it is not known
 	from       *store.Cursor  // where its history begins and what of its inbox is read, if that is known
 }
 
@@ -28,6 +29,13 @@ func (src *source) lineage() (*store.History, *history.Past, error) {
 	r := src.run
 	if h := src.loaded; h != nil {
 		src.loaded = nil
+		p, err := readPast(r.id, src.gapless(h), src.sizeHint())
+		return h, p, err
+	}
+	if e := src.created; e != nil {
+		// The claim has read it. What came since was heard of: see roster.claiming.
+		src.created = nil
+		h := &store.History{Run: r.row, Events: both([]store.Event{*e, *r.row.Last}, func(func(store.Event, error) bool) {})}
 		p, err := readPast(r.id, src.gapless(h), src.sizeHint())
 		return h, p, err
 	}

@@ -186,8 +186,9 @@ type disk struct {
 	mu   sync.Mutex
 	dead bool
 	// onCommit, onCall replace what the store does, if set; forward does it.
-	onCommit func(batch []store.Change, forward func() []error) []error
-	onCall   func(call string, forward func() error) error
+	onCommit  func(batch []store.Change, forward func() []error) []error
+	onCall    func(call string, forward func() error) error
+	handsOver bool // see handing
 }
 
 // cut makes every call from now on return store.ErrClosed.
@@ -269,8 +270,31 @@ func (d *disk) List(ctx context.Context, f store.Filter) (p store.Page, err erro
 }
 
 func (d *disk) Claim(ctx context.Context, c store.Claim) (rs []store.Run, err error) {
-	err = d.call("claim", func() error { rs, err = d.Store.Claim(ctx, c); return err })
+	err = d.call("claim", func() error { rs, err = d.Store.Claim(ctx, c); d.handOver(rs, c.Created); return err })
 	return rs, err
+}
+
+// handing says whether a claim hands over what was created.
+func (d *disk) handing(on bool) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.handsOver = on
+}
+
+// handOver does what stores may do that read the history of a run as they claim it.
+func (d *disk) handOver(rs []store.Run, created func(string, store.Event)) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	for i := range rs {
+		h, err := d.Store.Load(context.Background(), rs[i].ID, store.Cursor{All: true})
+		if !d.handsOver || err != nil || rs[i].Last.Seq != 2 || h.Run.Inbox > 0 {
+			continue
+		}
+		for e := range h.Events {
+			created(rs[i].ID, e)
+			break
+		}
+	}
 }
 
 func (d *disk) Beat(ctx context.Context, e store.Executor) (p store.Pulse, err error) {

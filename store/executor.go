@@ -116,7 +116,13 @@ type Claim struct {
 	// nor change it. One goroutine at a time calls it, and calls it again when
 	// the claim of a run is retried. It must not call the store.
 	DataOf func(r *Run) []byte
-	At     Time // time of those events; the store raises it to that of the run's last event
+	// Created, if set, may be called, before Claim returns, for a run it takes that nobody had
+	// touched since its creation: its log was one event, and it has neither messages nor
+	// branches. Then created, as Load would return it, and the Last of the run are the whole
+	// history, and the caller need not load the run. A store calls it as it likes, and with
+	// small events only; one goroutine at a time. It must not call the store.
+	Created func(runID string, created Event)
+	At      Time // time of those events; the store raises it to that of the run's last event
 }
 
 // EventData returns the data of the event by which c claims r.

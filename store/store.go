@@ -119,6 +119,9 @@ type Store interface {
 	// one lives (S20). A later Claim of the executor may return it, once, as it
 	// was taken, and does not take it again.
 	//
+	// S41 What Claim.Created hands over is the only event that the run's log had, of a run
+	// that the claim returns and that has neither messages nor branches.
+	//
 	// S21 Strikes, after a claim of a run that was Running or Resuming, is one
 	// more than before if its last event was a claim event, else 1; after any
 	// other claim it is 0.

@@ -33,6 +33,7 @@ type Claims struct {
 	// counts the places that became free here, so that one is not missed during that claim.
 	held  atomic.Bool
 	freed atomic.Int64
+	batch int // how many runs the next claim of the loop asks for; used by the loop only
 	// orphans makes recovery look for the runs of executors that are gone. It is to look when there
 	// is room again, if it was crowded: it has left some for lack of room in this process.
 	orphans chan struct{}
@@ -42,7 +43,7 @@ type Claims struct {
 
 // New returns Claims that have not begun to take anything.
 func New(o Options) *Claims {
-	c := &Claims{o: &o, wake: make(chan struct{}, 1)}
+	c := &Claims{o: &o, wake: make(chan struct{}, 1), batch: claimBatch}
 	c.places.max = o.MaxRuns
 	c.orphans = make(chan struct{}, 1)
 	c.rooms = queues.NewRooms(o.RoomHere, o.Queues, c.room)
@@ -145,7 +146,7 @@ func (c *Claims) surely() store.Time { return c.o.Heart.Clock.Surely(time.Now())
 // takeNext takes a batch of runs as far as there is room, first those that
 // recovery has left. It reports whether there may be more to take at once.
 func (c *Claims) takeNext(ctx context.Context) (more bool, err error) {
-	n := c.places.reserve(claimBatch)
+	n := c.places.reserve(c.batch)
 	if n == 0 {
 		return false, nil // a claimed run that ends wakes the loop
 	}
@@ -162,6 +163,9 @@ func (c *Claims) takeNext(ctx context.Context) (more bool, err error) {
 	defer c.rooms.Ask(&sc)()
 	runs, err := c.claim(ctx, sc, &history.Claim{}, nil)
 	c.held.Store(held)
+	if c.batch = claimBatch; len(runs) == n {
+		c.batch = min(max(2*n, claimBatch), maxClaimBatch)
+	}
 	return len(runs) == n || held && c.freed.Load() != freed, err
 }
 
@@ -175,8 +179,13 @@ func (c *Claims) Freed() {
 	}
 }
 
-// claimBatch is how many runs are claimed in one call.
-const claimBatch = 64
+// The loop claims claimBatch runs in one call, and up to maxClaimBatch while there are as many as
+// it asks for: a claim of many costs less for each of them, and keeps what else is to be written
+// waiting for longer.
+const (
+	claimBatch    = 64
+	maxClaimBatch = 512
+)
 
 // admit sets aside the room that a run needs in this process if it is claimed by its id. If there is
 // none, ok is false; recovery looks again when there is.
@@ -234,6 +243,9 @@ func (c *Claims) claim(ctx context.Context, sc store.Claim, d *history.Claim, v 
 	sc.Executor, sc.Serves, sc.At, sc.Data = o.Executor, o.Serves, o.Now(), history.Encode(d)
 	segments := o.segmentsOf(&sc, d)
 	defer c.owned.claiming()() // a claimed run belongs to this executor before it is executed here
+	defer o.Runs.Claiming()()
+	created := map[string]*store.Event{}
+	sc.Created = func(id string, e store.Event) { created[id] = &e }
 	rows, err := o.Store.Claim(ctx, sc)
 	if errors.Is(err, store.ErrNotFound) {
 		// The store takes this executor for gone: send a heartbeat, and ask again.
@@ -251,7 +263,7 @@ func (c *Claims) claim(ctx context.Context, sc store.Claim, d *history.Claim, v 
 	for i := range rows {
 		c.rooms.Enter(&rows[i])
 		o.hasCode(&rows[i]) // reports E1
-		runs[i] = o.Runs.Begin(rows[i], segments[rows[i].ID], v)
+		runs[i] = o.Runs.Begin(rows[i], segments[rows[i].ID], v, created[rows[i].ID])
 	}
 	return runs, err
 }

@@ -19,9 +19,13 @@ import (
 
 // Runs are the executions of runs in this process.
 type Runs interface {
+	// Claiming is called before a claim, and done once the runs that it took have begun: what
+	// is heard of one of them in between is not lost.
+	Claiming() (done func())
 	// Begin begins to execute a run that was claimed, as this segment of its trace, nil if
-	// it is not traced. v, if not nil, is its history as it was read just before the claim.
-	Begin(row store.Run, s *telemetry.Segment, v *history.View) Execution
+	// it is not traced. v, if not nil, is its history as it was read just before the claim;
+	// created, if not nil, is all its history but the event of the claim.
+	Begin(row store.Run, s *telemetry.Segment, v *history.View, created *store.Event) Execution
 	// Executing reports whether the run is executed here, and Here whether it is executed or
 	// kept unloaded.
 	Executing(id string) bool

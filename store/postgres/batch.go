@@ -30,10 +30,11 @@ type batch struct {
 type claimed struct {
 	line.Run
 	now        store.Time
-	row        *store.Run // once it is claimed, with the event of the claim
-	attributes int64      // how many it has
-	placed     bool       // it got a place in its queue
-	begins     bool       // and began
+	row        *store.Run   // once it is claimed, with the event of the claim
+	attributes int64        // how many it has
+	created    *store.Event // the only one its log had, if it is known and small
+	placed     bool         // it got a place in its queue
+	begins     bool         // and began
 }
 
 // take claims the runs of a batch that are still available. When the answer to a claim
@@ -68,6 +69,9 @@ func (c *claiming) take(ctx context.Context, b *batch) error {
 	}
 	for _, k := range b.got {
 		c.add(k.No, k.row)
+		if k.created != nil && c.claim.Created != nil {
+			c.claim.Created(k.row.ID, *k.created)
+		}
 		if k.placed {
 			c.placed[k.Queue]++
 		}
@@ -174,6 +178,9 @@ func (c *claiming) lock(w *wire, b *batch, list []line.Run, found map[int64]*cla
 		}
 		no := v[1].(int64)
 		found[no] = &claimed{Run: of[no], now: store.Time(v[0].(int64)), row: row, attributes: attributes}
+		if v[1+runColumns+eventColumns].(bool) && row.Status == store.Pending {
+			found[no].created = row.Last
+		}
 		return nil
 	}, nos.value(), int64(b.want))
 }

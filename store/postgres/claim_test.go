@@ -3,6 +3,7 @@ package postgres_test
 import (
 	"context"
 	"fmt"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -111,4 +112,24 @@ func TestAnOwnerThatCameWhileAClaimWaitedIsSeen(t *testing.T) {
 	tx.MustExec("UPDATE durable_runs SET owner = 'came', status = 'running' WHERE id = 'r'")
 	require.NoError(t, tx.Commit())
 	require.Empty(t, <-claimed)
+}
+
+// So that a claim of many runs is not followed by a load of each.
+func TestAClaimHandsOverTheHistoryOfRunsThatNobodyHasBegun(t *testing.T) {
+	s := open(t, pgtest.DSN(t))
+	for i, payload := range []string{"small", strings.Repeat("x", 1<<15), "small"} {
+		r := &runLog{id: fmt.Sprint("r", i)}
+		c := r.create("")
+		c.Events[0].Payload = []byte(payload)
+		c.Events[0].Sum = store.Seal(r.id, 0, &c.Events[0])
+		commit(t, s, c)
+	}
+	beat(t, s, executor("e", time.Minute))
+	got := map[string]string{}
+	runs, err := s.Claim(t.Context(), store.Claim{
+		Executor: "e", Serves: serves, Max: 10, Created: func(id string, e store.Event) { got[id] = string(e.Payload) },
+	})
+	require.NoError(t, err)
+	require.Len(t, runs, 3)
+	require.Equal(t, map[string]string{"r0": "small", "r2": "small"}, got, "without the large one")
 }

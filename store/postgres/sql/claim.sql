@@ -126,14 +126,19 @@ ORDER BY i.ord
 -- name: claim_lock (own)
 -- The rows and the last events of runs, in the order given, $2 at most, without those
 -- that another transaction has locked. A claim needs of the last event neither data nor
--- payload.
+-- payload, unless it is the whole history of a run that nobody has begun (store.Claim.Created).
 SELECT (extract(epoch FROM pg_catalog.clock_timestamp())::numeric * 1000000::numeric)::bigint AS now,
        r.no, r.id, r.workflow, r.initial_version, r.parent, r.parent_key, r.forked_from, r.input_hash, r.queue, r.partition, r.dedup, r.trace, r.created_at,
        r.version, r.status, r.code, r.reason, r.recoverable, r.owner, r.epoch, r.branch, r.generation, r.resumes, r.strikes, r.priority, r.inbox, r.seen,
        r.cancel_asked, r.paused, r.archived_seq, r.started_at, r.updated_at, r.ended_at, r.wake_at, r.deadline_at, r.attributes,
-       e.run_no, e.seq, e.epoch, e.branch, e.type, e.key, e.attempt, e.ordinal, e.at, e.took, e.active, e.steps, NULL::text, NULL::bytea, e.sum
+       e.run_no, e.seq, e.epoch, e.branch, e.type, e.key, e.attempt, e.ordinal, e.at, e.took, e.active, e.steps,
+       CASE WHEN e.whole THEN e.data END, CASE WHEN e.whole THEN e.payload END, e.sum, e.whole
 FROM pg_catalog.unnest($1::bigint[]) WITH ORDINALITY AS i (no, ord) JOIN durable_runs r ON r.no = i.no
-CROSS JOIN LATERAL (SELECT * FROM durable_events l WHERE l.run_no = r.no ORDER BY l.seq DESC LIMIT 1) e
+CROSS JOIN LATERAL (
+  SELECT l.*, l.seq = 1 AND r.inbox = 0
+      AND COALESCE(pg_catalog.octet_length(l.data), 0) + COALESCE(pg_catalog.octet_length(l.payload), 0) <= 16384
+      AND NOT EXISTS (SELECT 1 FROM durable_branches b WHERE b.run_no = r.no) AS whole
+  FROM durable_events l WHERE l.run_no = r.no ORDER BY l.seq DESC LIMIT 1) e
 ORDER BY i.ord LIMIT $2 FOR UPDATE OF r SKIP LOCKED
 
 -- name: claim_lock_wait (own)
@@ -142,9 +147,14 @@ SELECT (extract(epoch FROM pg_catalog.clock_timestamp())::numeric * 1000000::num
        r.no, r.id, r.workflow, r.initial_version, r.parent, r.parent_key, r.forked_from, r.input_hash, r.queue, r.partition, r.dedup, r.trace, r.created_at,
        r.version, r.status, r.code, r.reason, r.recoverable, r.owner, r.epoch, r.branch, r.generation, r.resumes, r.strikes, r.priority, r.inbox, r.seen,
        r.cancel_asked, r.paused, r.archived_seq, r.started_at, r.updated_at, r.ended_at, r.wake_at, r.deadline_at, r.attributes,
-       e.run_no, e.seq, e.epoch, e.branch, e.type, e.key, e.attempt, e.ordinal, e.at, e.took, e.active, e.steps, NULL::text, NULL::bytea, e.sum
+       e.run_no, e.seq, e.epoch, e.branch, e.type, e.key, e.attempt, e.ordinal, e.at, e.took, e.active, e.steps,
+       CASE WHEN e.whole THEN e.data END, CASE WHEN e.whole THEN e.payload END, e.sum, e.whole
 FROM pg_catalog.unnest($1::bigint[]) WITH ORDINALITY AS i (no, ord) JOIN durable_runs r ON r.no = i.no
-CROSS JOIN LATERAL (SELECT * FROM durable_events l WHERE l.run_no = r.no ORDER BY l.seq DESC LIMIT 1) e
+CROSS JOIN LATERAL (
+  SELECT l.*, l.seq = 1 AND r.inbox = 0
+      AND COALESCE(pg_catalog.octet_length(l.data), 0) + COALESCE(pg_catalog.octet_length(l.payload), 0) <= 16384
+      AND NOT EXISTS (SELECT 1 FROM durable_branches b WHERE b.run_no = r.no) AS whole
+  FROM durable_events l WHERE l.run_no = r.no ORDER BY l.seq DESC LIMIT 1) e
 ORDER BY i.ord LIMIT $2 FOR UPDATE OF r
 
 -- name: claim_rows (own)

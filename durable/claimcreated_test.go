@@ -1,0 +1,79 @@
+package durable_test
+
+import (
+	"context"
+	"testing"
+	"testing/synctest"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/holdfast-dev/holdfast/durable"
+	"github.com/holdfast-dev/holdfast/store"
+)
+
+// handing boots an engine on a store whose claims hand over the creation of a run, and
+// counts its loads.
+func handing(t *testing.T, w *world, wf durable.Definition) (loads func() int, onClaim func(func())) {
+	n, then := 0, func() {}
+	w.boot(t, with(wf))
+	w.disk.handing(true)
+	w.disk.tamperCalls(func(call string, forward func() error) error {
+		err := forward()
+		switch call {
+		case "load":
+			n++
+		case "claim":
+			then()
+		}
+		return err
+	})
+	synctest.Wait()
+	return func() int { return n }, func(f func()) { then = f }
+}
+
+func TestARunWhoseCreationTheClaimHasReadIsNotLoaded(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		wf := durable.Define("w", func(ctx context.Context, n int) (int, error) {
+			return durable.Step(ctx, "twice", func(context.Context) (int, error) { return 2 * n, nil })
+		})
+		loads, _ := handing(t, w, wf)
+		_, err := wf.Enqueue(w.ctx(), "r", 21)
+		require.NoError(t, err)
+		synctest.Wait()
+		require.Equal(t, store.Completed, w.row("r").Status, "log:\n%s", w.log)
+		require.Zero(t, loads())
+		w.disk.handing(false)
+		_, err = wf.Enqueue(w.ctx(), "s", 21)
+		require.NoError(t, err)
+		synctest.Wait()
+		require.Equal(t, store.Completed, w.row("s").Status)
+		require.NotZero(t, loads(), "otherwise it is")
+		require.Equal(t, w.story("s"), w.story("r"))
+	})
+}
+
+// The claim's answer is on its way: the engine does not know the run yet, and hears that
+// something has come for it.
+func TestAMessageThatComesBetweenAClaimAndItsRunIsNotOverlooked(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		wf := durable.Define("w", func(ctx context.Context, _ int) (string, error) { return durable.Await[string](ctx, "word") })
+		loads, onClaim := handing(t, w, wf)
+		held, release := make(chan struct{}), make(chan struct{})
+		onClaim(func() {
+			if h, err := w.disk.Store.Load(context.Background(), "r", store.Cursor{NoEvents: true}); err == nil && h.Run.Owner != "" {
+				onClaim(func() {})
+				close(held)
+				<-release
+			}
+		})
+		_, err := wf.Enqueue(w.ctx(), "r", 0)
+		require.NoError(t, err)
+		<-held
+		require.NoError(t, durable.Signal(w.ctx(), "r", "word", "go"))
+		synctest.Wait() // it has been heard of
+		close(release)
+		synctest.Wait() // no time passes, and so no beat comes
+		require.Equal(t, store.Completed, w.row("r").Status, "log:\n%s", w.log)
+		require.NotZero(t, loads())
+	})
+}
