@@ -28,7 +28,7 @@ type claiming struct {
 }
 
 // maxBatch bounds how many runs are claimed in one transaction, so that it is short.
-const maxBatch = 256
+const maxBatch = 512
 
 // Claim implements store.Store. It claims many runs in one transaction, without those
 // that another one has locked; what gets in the way of such a batch is looked for by

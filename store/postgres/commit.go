@@ -177,7 +177,8 @@ func (s *Store) attempt(ctx context.Context, members []*member, wait time.Durati
 func (s *Store) send(ctx context.Context, members []*member, wait time.Duration) error {
 	return s.write(ctx, func(w *wire) error {
 		w.lockWait = wait
-		if err := s.findNumbers(w, members); err != nil {
+		once := wait == 0 && allSwift(members) // wait is set within a transaction
+		if err := s.findNumbers(w, members, once); err != nil {
 			return err
 		}
 		members = undecided(members)
@@ -188,23 +189,30 @@ func (s *Store) send(ctx context.Context, members []*member, wait time.Duration)
 		switch {
 		case len(members) == 0:
 			return nil
-		case wait > 0: // wait is set within a transaction
+		case wait > 0:
 		case plain && len(members) == 1 && len(members[0].c.Events) == 1:
 			return s.appendOne(w, members[0])
 		case plain:
 			return s.appendPlain(w, members)
+		case once:
+			left, err := s.carry(w, members)
+			if err != nil || len(left) == 0 {
+				return err
+			}
+			members = left
 		}
 		return s.transact(ctx, w, members)
 	})
 }
 
-// findNumbers looks up the run numbers that are not cached. A Change that creates
-// its run has none yet, and for a Change to a row the number comes with the row.
-func (s *Store) findNumbers(q querier, members []*member) error {
+// findNumbers looks up the run numbers that are not cached: of all members, or of the
+// plain ones. A Change that creates its run has none yet, and in a transaction the number
+// comes with the row.
+func (s *Store) findNumbers(q querier, members []*member, all bool) error {
 	var ids array
 	missing := map[string]*member{}
 	for _, m := range members {
-		if m.no != 0 || !m.c.Plain() {
+		if m.no != 0 || !all && !m.c.Plain() {
 			continue
 		}
 		if no, ok := s.numbers.get(m.c.RunID); ok {
@@ -274,19 +282,7 @@ func (s *Store) appendPlain(w *wire, members []*member) error {
 func appendEvents(q querier, members []*member) (map[int64]bool, error) {
 	var a [17]array
 	for _, m := range members {
-		c := m.c
-		if len(c.Events) == 0 {
-			continue
-		}
-		pred, fence := c.Events[0].Seq-1, c.Expect.Epoch
-		if c.Expect.TakeEpoch {
-			fence = 0 // the row was checked, under its lock
-		}
-		for i := range c.Events {
-			addEvent(&a, m.no, c.EventEpoch(i), &c.Events[i])
-			a[15].int(pred)
-			a[16].int(fence)
-		}
+		addEvents(&a, m)
 	}
 	written := make(map[int64]bool, len(members))
 	err := q.query("append_many", func(r []driverValue) error {
@@ -294,6 +290,23 @@ func appendEvents(q querier, members []*member) (map[int64]bool, error) {
 		return nil
 	}, values(a[:])...)
 	return written, err
+}
+
+// addEvents adds the events of a member, and what must come before them.
+func addEvents(a *[17]array, m *member) {
+	c := m.c
+	if len(c.Events) == 0 {
+		return
+	}
+	pred, fence := c.Events[0].Seq-1, c.Expect.Epoch
+	if c.Expect.TakeEpoch {
+		fence = 0 // the row was checked, under its lock
+	}
+	for i := range c.Events {
+		addEvent(a, m.no, c.EventEpoch(i), &c.Events[i])
+		a[15].int(pred)
+		a[16].int(fence)
+	}
 }
 
 func addEvent(a *[17]array, no, epoch int64, e *store.Event) {

@@ -52,7 +52,7 @@ func (s *Store) CommitIn(ctx context.Context, tx any, c store.Change) error {
 
 func (s *Store) commitIn(q querier, m *member) error {
 	members := []*member{m}
-	if err := s.findNumbers(q, members); err != nil || m.decided {
+	if err := s.findNumbers(q, members, false); err != nil || m.decided {
 		return err
 	}
 	d, refused, err := s.plan(q, members)

@@ -168,7 +168,7 @@ func (t *stepTx) carryOut(c *store.Change) (*drafted, error) {
 	q := &userTx{store: s, ctx: context.Background(), tx: t.tx.Tx}
 	m := &member{c: c}
 	members := []*member{m}
-	if err := s.findNumbers(q, members); err != nil {
+	if err := s.findNumbers(q, members, false); err != nil {
 		return nil, err
 	}
 	if m.decided {

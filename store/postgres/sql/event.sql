@@ -29,6 +29,59 @@ WHERE (e.pred = 0 OR EXISTS (
   AND (SELECT pg_catalog.count(*) FROM durable_runs r WHERE r.no = e.run_no) = 1
 RETURNING run_no
 
+-- name: carry_out (own)
+-- append_many for Changes of which some also change the row of their run: $18 to $37, one
+-- element a run, in the order of run ids, in which everything locks; the pred of their events is
+-- NULL. The row is locked before it is checked, so what is read of it is its last
+-- state; the log is read as of the beginning of the statement, and an event that has come
+-- since takes the place of one to insert, which then fails. Returns the runs that got theirs,
+-- and how those were whose row was changed.
+WITH change AS MATERIALIZED (
+  SELECT u.*, r.status AS was, r.owner AS owned, r.paused AS stopped, r.epoch AS at, r.inbox AS received, r.cancel_asked AS asked
+  FROM unnest($18::bigint[], $19::bigint[], $20::bigint[], $21::bigint[], $22::boolean[], $23::text[], $24::text[], $25::bigint[], $26::text[],
+              $27::text[], $28::text[], $29::boolean[], $30::bigint[], $31::boolean[], $32::boolean[], $33::bigint[], $34::bigint[], $35::bigint[],
+              $36::bigint[], $37::boolean[]) WITH ORDINALITY
+    AS u (no, fence, pred, inbox, no_cancel, befores, status, epoch, version, code, reason, recoverable, seen, cancel_asked, paused, started_at,
+          ended_at, wake_at, deadline_at, release, ord)
+  JOIN durable_runs r ON r.no = u.no
+  ORDER BY u.ord FOR UPDATE OF r
+),
+fit AS MATERIALIZED (
+  SELECT c.* FROM change c
+  WHERE c.at = c.fence AND (c.inbox IS NULL OR c.inbox = c.received) AND NOT (c.no_cancel AND c.asked)
+    AND (c.befores IS NULL OR pg_catalog.strpos(c.befores, c.was || ',') > 0)
+    AND EXISTS (SELECT 1 FROM durable_events p WHERE p.run_no = c.no AND p.seq = c.pred AND p.epoch = c.fence)
+    AND (SELECT pg_catalog.count(*) FROM (SELECT 1 FROM durable_events d WHERE d.run_no = c.no AND d.seq > c.pred LIMIT 1) taken) = 0
+),
+clock AS MATERIALIZED (SELECT (extract(epoch FROM pg_catalog.clock_timestamp())::numeric * 1000000::numeric)::bigint AS now),
+appended AS (
+  INSERT INTO durable_events (run_no, seq, epoch, branch, type, key, attempt, ordinal, at, took, active, steps, data, payload, sum)
+  SELECT e.run_no, e.seq, e.epoch, e.branch, e.type, e.key, e.attempt, e.ordinal, e.at, e.took, e.active, e.steps, e.data, e.payload, e.sum
+  FROM unnest($1::bigint[], $2::bigint[], $3::bigint[], $4::integer[], $5::text[], $6::text[], $7::integer[], $8::integer[], $9::bigint[],
+              $10::bigint[], $11::bigint[], $12::integer[], $13::text[], $14::bytea[], $15::bigint[], $16::bigint[], $17::bigint[])
+    AS e (run_no, seq, epoch, branch, type, key, attempt, ordinal, at, took, active, steps, data, payload, sum, pred, fence)
+  WHERE CASE WHEN e.pred IS NULL THEN e.run_no IN (SELECT f.no FROM fit f) ELSE
+    EXISTS (SELECT 1 FROM durable_events p WHERE p.run_no = e.run_no AND p.seq = e.pred AND p.epoch = e.fence)
+    AND (SELECT pg_catalog.count(*) FROM (SELECT 1 FROM durable_events d WHERE d.run_no = e.run_no AND d.seq > e.pred LIMIT 1) taken) = 0
+    AND (SELECT pg_catalog.count(*) FROM durable_runs r WHERE r.no = e.run_no) = 1 END
+  RETURNING run_no
+),
+updated AS (
+  UPDATE durable_runs r SET
+    version = COALESCE(f.version, r.version), status = COALESCE(f.status, r.status), code = COALESCE(f.code, r.code), reason = COALESCE(f.reason, r.reason),
+    recoverable = COALESCE(f.recoverable, r.recoverable), owner = CASE WHEN f.epoch IS NULL THEN r.owner ELSE '' END, epoch = COALESCE(f.epoch, r.epoch),
+    seen = COALESCE(f.seen, r.seen), cancel_asked = COALESCE(f.cancel_asked, r.cancel_asked), paused = COALESCE(f.paused, r.paused),
+    started_at = COALESCE(f.started_at, r.started_at), ended_at = COALESCE(f.ended_at, r.ended_at), wake_at = COALESCE(f.wake_at, r.wake_at),
+    deadline_at = COALESCE(f.deadline_at, r.deadline_at), updated_at = greatest(r.updated_at, clock.now)
+  FROM fit f CROSS JOIN clock WHERE r.no = f.no
+),
+released AS (
+  DELETE FROM durable_holds h USING fit f WHERE h.run_no = f.no AND f.release
+)
+SELECT f.no, f.was, f.owned, f.stopped FROM fit f
+UNION ALL
+SELECT a.run_no, NULL, NULL, NULL FROM appended a WHERE a.run_no NOT IN (SELECT f.no FROM fit f)
+
 -- name: append_claims (own)
 -- The events of claims. Plain appends take no lock on the row, so the place of one may
 -- be taken meanwhile: then its run does not come back, and the claim reads the log

@@ -1,0 +1,157 @@
+package postgres
+
+import (
+	"cmp"
+	"slices"
+
+	"github.com/holdfast-dev/holdfast/store"
+)
+
+// swift reports whether a Change can be carried out by carryOut's one statement: it
+// appends to its own run's log and changes its row, and nothing else. An end, an
+// interruption and a wait are such Changes.
+func swift(c *store.Change) bool {
+	return c.RunID != "" && len(c.Events) > 0 && (c.Row != nil || c.Yield) && c.Create == nil && c.Branch == nil &&
+		len(c.Send) == 0 && len(c.Start) == 0 && len(c.Hold) == 0 && !c.Expect.Absent && !c.Expect.TakeEpoch &&
+		len(c.Expect.Statuses) == 0 && swiftPatch(c.Row)
+}
+
+// swiftPatch leaves out what hardly ever changes.
+func swiftPatch(p *store.RowPatch) bool {
+	return p == nil || p.Branch == nil && p.Generation == nil && p.Strikes == nil && p.Priority == nil && p.ArchivedSeq == nil && p.Attributes == nil
+}
+
+// statuses are all there are.
+var statuses = []store.Status{
+	store.Pending, store.Running, store.Resuming, store.Waiting, store.Interrupted, store.Completed, store.Failed, store.Cancelled,
+}
+
+// befores returns the statuses that may come before another (S9), each with a comma after
+// it. Those of a run that had ended are not among them: its Dedup would have to be looked
+// at.
+var befores = func() map[store.Status]string {
+	all := map[store.Status]string{}
+	for _, to := range statuses {
+		for _, from := range statuses {
+			if store.MayFollow(from, to) && !from.Terminal() {
+				all[to] += string(from) + ","
+			}
+		}
+	}
+	return all
+}()
+
+// carry carries out members of which each is plain or swift, in one statement and one
+// round trip. The statement writes those that everything allows. The others, and all if
+// another transaction has come in between, are left to transact, which also says why one is
+// refused.
+func (s *Store) carry(w *wire, members []*member) (left []*member, err error) {
+	var e [17]array
+	var a [20]array
+	rows := map[int64]*member{}
+	for _, m := range slices.SortedFunc(slices.Values(members), func(a, b *member) int { return cmp.Compare(a.c.RunID, b.c.RunID) }) {
+		if m.c.Plain() {
+			addEvents(&e, m)
+			continue
+		}
+		rows[m.no] = m
+		addSwift(&a, m)
+		for i := range m.c.Events {
+			addEvent(&e, m.no, m.c.EventEpoch(i), &m.c.Events[i])
+			e[15].null()
+			e[16].null()
+		}
+	}
+	written := make(map[int64]bool, len(members))
+	var told []string
+	err = w.query("carry_out", func(v []driverValue) error {
+		no := v[0].(int64)
+		written[no] = true
+		if m := rows[no]; m != nil {
+			before := store.Run{Status: store.Status(v[1].(string)), Owner: v[2].(string), Paused: v[3].(bool)}
+			if tells(m.c, &before) {
+				told = append(told, m.c.RunID)
+			}
+		}
+		return nil
+	}, append(values(e[:]), values(a[:])...)...)
+	if faultOf(err) == faultConflict {
+		return members, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	if len(written) > 0 {
+		s.counts.commits.Add(1)
+	}
+	for _, m := range members {
+		if written[m.no] {
+			m.decide(nil)
+		} else {
+			left = append(left, m)
+		}
+	}
+	s.notices.tell(told)
+	return left, nil
+}
+
+// tells reports whether others may be waiting for what c does to a run; before is how it
+// was. It is what package draft says.
+func tells(c *store.Change, before *store.Run) bool {
+	after := *before
+	c.Row.Apply(&after)
+	if c.Yield {
+		after.Owner = ""
+	}
+	return after.Owner != before.Owner || after.Owner == "" || after.Status != before.Status || after.Paused != before.Paused
+}
+
+func addSwift(a *[20]array, m *member) {
+	c := m.c
+	p := c.Row
+	if p == nil {
+		p = &store.RowPatch{}
+	}
+	a[0].int(m.no)
+	a[1].int(c.Expect.Epoch)
+	a[2].int(c.Events[0].Seq - 1)
+	addOr(&a[3], c.Expect.Inbox, a[3].int)
+	a[4].bool(c.Expect.NoCancel)
+	if p.Status == nil {
+		a[5].null()
+		a[6].null()
+	} else {
+		a[5].text(befores[*p.Status])
+		a[6].text(string(*p.Status))
+	}
+	if c.Yield {
+		a[7].int(c.RowEpoch())
+	} else {
+		a[7].null()
+	}
+	addOr(&a[8], p.Version, a[8].text)
+	addOr(&a[9], p.Code, a[9].text)
+	addOr(&a[10], p.Reason, func(s string) { a[10].text(store.CleanText(s)) })
+	addOr(&a[11], p.Recoverable, a[11].bool)
+	addOr(&a[12], p.Seen, a[12].int)
+	addOr(&a[13], p.CancelAsked, a[13].bool)
+	addOr(&a[14], p.Paused, a[14].bool)
+	for i, t := range []*store.Time{p.StartedAt, p.EndedAt, p.WakeAt, p.DeadlineAt} {
+		addOr(&a[15+i], t, func(t store.Time) { a[15+i].int(int64(t)) })
+	}
+	a[19].bool(c.Release)
+}
+
+// addOr adds what v points to, NULL for nil.
+func addOr[T any](a *array, v *T, add func(T)) {
+	if v == nil {
+		a.null()
+		return
+	}
+	add(*v)
+}
+
+// allSwift reports whether carry can carry out all members.
+func allSwift(members []*member) bool {
+	return !slices.ContainsFunc(members, func(m *member) bool { return !m.c.Plain() && !swift(m.c) })
+}
