@@ -155,14 +155,15 @@ func throughOnce(ctx context.Context, t *target, runs, limit int) (rate float64,
 	return float64(runs) / time.Since(began).Seconds(), err
 }
 
-// until asks every few milliseconds until done is true.
+// until asks from time to time until done is true: so seldom that the answers take little of what is
+// measured.
 func until(ctx context.Context, done func() (bool, error)) error {
 	for {
 		ok, err := done()
 		if ok || err != nil {
 			return err
 		}
-		if err := pause(ctx, 10*time.Millisecond); err != nil {
+		if err := pause(ctx, 50*time.Millisecond); err != nil {
 			return err
 		}
 	}
