@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"log/slog"
 	"reflect"
+	"unicode/utf8"
 
 	"github.com/holdfast-dev/holdfast/internal/commit"
 	"github.com/holdfast-dev/holdfast/internal/guard"
@@ -38,6 +39,11 @@ func newDrainer(e *Engine) *requests.Drainer {
 
 // form returns the change that carries a request out.
 func (s sqlRequests) form(ctx context.Context, r store.Request) (store.Change, error) {
+	for column, text := range map[string]string{"input": r.Input, "attributes": r.Attributes, "headers": r.Headers} {
+		if !utf8.ValidString(text) { // JSON would replace what is not
+			return store.Change{}, fmt.Errorf("durable: %s is not valid UTF-8: %w", column, ErrInvalid)
+		}
+	}
 	switch r.Kind {
 	case store.RequestStart:
 		return s.start(ctx, &r)
@@ -161,8 +167,10 @@ func (s sqlRequests) done(ctx context.Context, a store.Answer, c store.Change) {
 	switch {
 	case len(c.Start) > 0:
 		row := c.Start[0].Create
-		e.metrics.RunStarted(row)
-		e.log.AboutRun(slog.LevelInfo, row, "durable: run started", slog.Int64("request", a.Request.No))
+		if a.Request.RunID == "" || s.startedNow(ctx, row) {
+			e.metrics.RunStarted(row)
+			e.log.AboutRun(slog.LevelInfo, row, "durable: run started", slog.Int64("request", a.Request.No))
+		}
 		e.claims.Expect(row, row.ID)
 	case a.Request.Kind == store.RequestCancel:
 		h, err := e.store.Load(ctx, a.RunID, store.Cursor{NoEvents: true})
@@ -173,4 +181,10 @@ func (s sqlRequests) done(ctx context.Context, a store.Answer, c store.Change) {
 	default:
 		e.mailroom.sent(a.RunID)
 	}
+}
+
+// startedNow reports whether a start that succeeded has created its run: the run may have been there.
+func (s sqlRequests) startedNow(ctx context.Context, row *store.Run) bool {
+	h, err := s.eng.store.Load(ctx, row.ID, store.Cursor{NoEvents: true})
+	return err == nil && h.Run.CreatedAt == row.CreatedAt
 }

@@ -3,6 +3,7 @@ package postgres
 import (
 	"context"
 	"database/sql"
+	"errors"
 	"fmt"
 
 	"github.com/jmoiron/sqlx"
@@ -40,14 +41,28 @@ func (s *Store) CommitIn(ctx context.Context, tx any, c store.Change) error {
 	}
 	defer s.calls.Done()
 	if err := s.sameDatabase(ctx, q.tx); err != nil {
-		return described("look at the given transaction", err)
+		return unusable(described("look at the given transaction", err))
 	}
 	m := &member{c: &c}
 	err := s.commitIn(q, m)
 	if err == nil {
 		err = m.err
 	}
-	return described(fmt.Sprintf("commit for run %q in a transaction", c.RunID), err)
+	return unusable(described(fmt.Sprintf("commit for run %q in a transaction", c.RequestedRun()), err))
+}
+
+// unusable marks the errors of a transaction that has ended, that a statement of the program's has
+// aborted, or that may not write. It will never take the Change, however often it is asked.
+func unusable(err error) error {
+	switch code := sqlState(err); {
+	case errors.Is(err, sql.ErrTxDone):
+		return fmt.Errorf("%w: the given transaction has ended: %w", store.ErrInvalid, err)
+	case code == "25P02":
+		return fmt.Errorf("%w: the given transaction was aborted by an earlier statement: roll it back: %w", store.ErrInvalid, err)
+	case code == "25006":
+		return fmt.Errorf("%w: the given transaction may only read: %w", store.ErrInvalid, err)
+	}
+	return err
 }
 
 func (s *Store) commitIn(q querier, m *member) error {

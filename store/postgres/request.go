@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"slices"
 	"time"
 
@@ -29,6 +30,9 @@ func (s *Store) DrainRequests(ctx context.Context, d store.Drain) (out store.Dra
 	defer s.calls.Done()
 	if d.Max <= 0 {
 		return out, nil
+	}
+	if d.After == 0 {
+		d.After = math.MinInt64 // whoever inserts may choose a number
 	}
 	waiting := false
 	err = s.again(ctx, func(w *wire) error {

@@ -147,7 +147,7 @@ var errEnded = errors.New("postgres: the transaction has ended before its commit
 // wording explains an error of Commit.
 func (t *stepTx) wording(c *store.Change, err error) error {
 	switch {
-	case errors.Is(err, sql.ErrTxDone):
+	case errors.Is(err, sql.ErrTxDone), errors.Is(err, errEnded):
 		return errEnded
 	case sqlState(err) == "25P02":
 		return fmt.Errorf("postgres: commit for run %q: the server had aborted the transaction because of an earlier statement, whose error the body has not returned: %w", c.RunID, err)
@@ -176,11 +176,23 @@ func (t *stepTx) carryOut(c *store.Change) (*drafted, error) {
 	}
 	if c.Plain() && len(c.Events) == 1 {
 		args := append([]driverValue{m.no, c.Events[0].Seq, c.Expect.Epoch}, eventValues(&c.Events[0])...)
-		n, err := q.exec("append", args...)
+		n, err := int64(0), error(nil)
+		if s.genuine {
+			n, err = q.exec("append_within", args...)
+		}
+		if err == nil && n == 0 {
+			if err := t.stillOpen(); err != nil {
+				return nil, err
+			}
+			n, err = q.exec("append", args...)
+		}
 		if sqlState(err) == "23505" || err == nil && n == 0 {
 			s.numbers.forget(c.RunID)
 			return nil, sqlstore.FencedAt(c)
 		}
+		return nil, err
+	}
+	if err := t.stillOpen(); err != nil {
 		return nil, err
 	}
 	d, refused, err := s.plan(q, members)
@@ -195,6 +207,16 @@ func (t *stepTx) carryOut(c *store.Change) (*drafted, error) {
 		return nil, errors.Join(sqlstore.FencedAt(c), err)
 	}
 	return d, err
+}
+
+// stillOpen returns errEnded if the body has ended the transaction by SQL, of which the driver
+// knows nothing: what follows would then be committed by itself.
+func (t *stepTx) stillOpen() error {
+	_, err := t.tx.Exec("SAVEPOINT durable_outcome") // an error outside of a transaction
+	if sqlState(err) == "25P01" {
+		return errEnded
+	}
+	return err
 }
 
 // Again implements store.Tx.

@@ -10,6 +10,7 @@ import (
 	"fmt"
 
 	"github.com/jmoiron/sqlx"
+	"github.com/mattn/go-sqlite3"
 
 	"github.com/holdfast-dev/holdfast/store"
 )
@@ -55,7 +56,7 @@ func (s *Store) CommitIn(ctx context.Context, tx any, c store.Change) error {
 	t.careful = true
 	refused, err := t.change(&c)
 	if err != nil {
-		return s.fail("commit in the given transaction", err, false)
+		return unusable(s.fail("commit in the given transaction", err, false))
 	}
 	if refused == nil {
 		s.announce(t.tell)
@@ -63,11 +64,23 @@ func (s *Store) CommitIn(ctx context.Context, tx any, c store.Change) error {
 	return refused
 }
 
+// unusable marks the errors of a transaction that has ended or may not write. It will never take the
+// Change, however often it is asked.
+func unusable(err error) error {
+	if errors.Is(err, sql.ErrTxDone) {
+		return fmt.Errorf("%w: the given transaction has ended: %w", store.ErrInvalid, err)
+	}
+	if e, ok := errors.AsType[sqlite3.Error](err); ok && e.Code == sqlite3.ErrReadonly {
+		return fmt.Errorf("%w: the given transaction may only read: %w", store.ErrInvalid, err)
+	}
+	return err
+}
+
 // sameFile makes sure that tx is on this store's database.
 func (s *Store) sameFile(tx *sql.Tx) error {
 	var file string
 	if err := tx.QueryRow(`SELECT file FROM pragma_database_list WHERE name = 'main'`).Scan(&file); err != nil {
-		return s.fail("ask the given transaction for its file", err, false)
+		return unusable(s.fail("ask the given transaction for its file", err, false))
 	}
 	real, err := resolve(file)
 	if s.memory || err != nil || real != s.file {

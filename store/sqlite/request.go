@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"os"
 	"time"
 
@@ -21,6 +22,9 @@ var _ store.Requests = (*Store)(nil)
 func (s *Store) DrainRequests(ctx context.Context, d store.Drain) (out store.Drained, err error) {
 	if d.Max <= 0 {
 		return out, ctx.Err()
+	}
+	if d.After == 0 {
+		d.After = math.MinInt64 // whoever inserts may choose a number
 	}
 	waiting, err := s.requestsWait(ctx, d.After)
 	if err != nil || !waiting {

@@ -4,6 +4,8 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"log/slog"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -110,6 +112,7 @@ func TestARequestThatCannotBeCarriedOutSaysWhyAndHoldsUpNone(t *testing.T) {
 			"priority":           {"kind, workflow, reason, priority", `'start', 'ship', 'priority', 5000`, store.RequestInvalid, "5000"},
 			"partition alone":    {"kind, workflow, reason, partition", `'start', 'ship', 'partition alone', 'acme'`, store.RequestInvalid, "queue"},
 			"attributes":         {"kind, workflow, reason, attributes", `'start', 'ship', 'attributes', '{"a":1}'`, store.RequestInvalid, "attributes"},
+			"a null":             {"kind, workflow, reason, attributes", `'start', 'ship', 'a null', '{"a":null}'`, store.RequestInvalid, "null"},
 			"headers":            {"kind, workflow, reason, headers", `'start', 'ship', 'headers', '[]'`, store.RequestInvalid, "headers"},
 			"nobody":             {"kind, run_id, name, reason, input", `'signal', 'nobody', 'word', 'nobody', '1'`, store.RequestNotFound, "nobody"},
 			"ended":              {"kind, run_id, name, reason, input", `'signal', 'there', 'word', 'ended', '1'`, store.RequestEnded, "completed"},
@@ -145,6 +148,51 @@ func TestAStartIsIdempotentByItsRunID(t *testing.T) {
 		}
 		c.until(`SELECT count(*) / 2 FROM durable_requests WHERE done_at IS NOT NULL AND error IS NULL`)
 	})
+}
+
+func TestAStartThatFindsItsRunIsNotCountedAsOne(t *testing.T) {
+	everywhere(t, func(t *testing.T, p place) {
+		var said lines
+		o := options(ship)
+		o.Logger = slog.New(slog.NewTextHandler(&said, nil))
+		p.engine(t, o)
+		c := p.program(t)
+		for range 3 {
+			c.exec(`INSERT INTO durable_requests (kind, workflow, run_id) VALUES ('start', 'ship', 'r')`)
+			c.until(`SELECT count(*) FROM durable_runs WHERE id = 'r'`)
+		}
+		c.exec(`INSERT INTO durable_requests (kind, workflow) VALUES ('start', 'ship')`)
+		require.Eventually(t, func() bool { return said.count("run started") >= 2 }, 30*time.Second, 2*time.Millisecond)
+		require.Equal(t, 1, said.count(`run started" run=r `))
+	})
+}
+
+// Who may insert may choose a number, such as one that is below all others.
+func TestARequestWithANumberBelowAllOthersIsAnsweredAndHoldsUpNone(t *testing.T) {
+	everywhere(t, func(t *testing.T, p place) {
+		p.engine(t, options(ship))
+		c := p.program(t)
+		as := ""
+		if p.kind == "postgres" {
+			as = "OVERRIDING SYSTEM VALUE"
+		}
+		c.exec(`INSERT INTO durable_requests (no, kind, workflow, run_id) ` + as + ` VALUES (-5, 'start', 'ship', 'r')`)
+		c.exec(`INSERT INTO durable_requests (kind, workflow, run_id) VALUES ('start', 'ship', 'r')`)
+		c.until(`SELECT count(*) / 2 FROM durable_requests WHERE done_at IS NOT NULL AND code IS NULL`)
+	})
+}
+
+// SQLite takes any bytes for text. JSON would replace those that are none.
+func TestTextThatIsNoUTF8IsRefused(t *testing.T) {
+	p := place{"sqlite", filepath.Join(t.TempDir(), "app.db")}
+	p.engine(t, options(ship))
+	c := p.program(t)
+	for _, column := range []string{"input", "attributes", "headers"} {
+		c.exec(`INSERT INTO durable_requests (kind, workflow, reason, ` + column + `) VALUES ('start', 'ship', '` + column + `', CAST(x'7b226974656d223a22ff227d' AS TEXT))`)
+		_, code, text := c.answer(`reason = ?`, column)
+		require.Equal(t, store.RequestInvalid, code)
+		require.Contains(t, text, column+" is not valid UTF-8")
+	}
 }
 
 // Each of two engines answers, and together they answer each request once.

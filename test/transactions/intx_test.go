@@ -326,3 +326,36 @@ func TestAStepMayCancelInItsTransaction(t *testing.T) {
 		require.ErrorIs(t, err, durable.ErrRunCancelled)
 	})
 }
+
+// The store is available; it is the transaction that never takes a start again.
+func TestATransactionThatCannotTakeAStartIsRefused(t *testing.T) {
+	onEach(t, func(t *testing.T, b *bank) {
+		wf := echo()
+		ctx := b.engine(t, durable.Options{Workflows: []durable.Definition{wf}})
+		refused := func(tx *sqlx.Tx, says string) {
+			_, err := wf.Start(ctx, "r", 7, durable.InTx(tx))
+			require.ErrorIs(t, err, durable.ErrInvalid)
+			require.NotErrorIs(t, err, durable.ErrUnavailable)
+			require.ErrorContains(t, err, says)
+			require.NotErrorIs(t, durable.Signal(ctx, "r", "news", 1, durable.InTx(tx)), durable.ErrUnavailable)
+			_ = tx.Rollback()
+		}
+		for _, end := range []func(*sqlx.Tx) error{(*sqlx.Tx).Rollback, (*sqlx.Tx).Commit} {
+			tx := b.db.MustBegin()
+			require.NoError(t, end(tx))
+			refused(tx, "has ended")
+		}
+		if b.kind == "sqlite" {
+			db := sqlx.MustConnect("sqlite3", "file:"+b.dsn+"?_query_only=1")
+			defer db.Close()
+			refused(db.MustBegin(), "may only read")
+		} else {
+			refused(b.db.MustBeginTx(ctx, &sql.TxOptions{ReadOnly: true}), "may only read")
+			tx := b.db.MustBegin()
+			_, _ = tx.Exec("SELECT nonsense")
+			refused(tx, "aborted by an earlier statement")
+		}
+		_, err := b.last.Get(ctx, "r")
+		require.ErrorIs(t, err, durable.ErrNotFound)
+	})
+}

@@ -227,3 +227,42 @@ func TestABodyThatCommitsItselfFailsAndOnSQLiteHasDoneNothing(t *testing.T) {
 		require.Empty(t, h.Findings)
 	})
 }
+
+// The driver knows nothing of a COMMIT or ROLLBACK that is sent as a statement. On SQLite a commit hook
+// refuses the first, and what the body has rolled back itself is rolled back.
+func TestABodyThatEndsItsTransactionBySQLFails(t *testing.T) {
+	test := func(t *testing.T, b *bank) {
+		wf := durable.Define("w", func(ctx context.Context, how string) (int, error) {
+			return durable.Transact(ctx, "move", func(_ context.Context, tx *sqlx.Tx) (int, error) {
+				if err := mark(tx, how); err != nil {
+					return 0, err
+				}
+				_, _ = tx.Exec(how)
+				return 1, nil
+			})
+		})
+		ctx := b.engine(t, durable.Options{Workflows: []durable.Definition{wf}})
+		for _, how := range []string{"COMMIT", "ROLLBACK", "END"} {
+			_, err := wf.Run(ctx, how, how)
+			require.ErrorContains(t, err, "which it must leave to the library", how)
+		}
+		require.Zero(t, b.applied(t, "ROLLBACK"))
+		if b.kind == "sqlite" {
+			require.Zero(t, b.applied(t, "COMMIT")+b.applied(t, "END"))
+		}
+		only := durable.Define("only", func(ctx context.Context, what string) (int, error) {
+			return durable.Transact(ctx, "read", func(_ context.Context, tx *sqlx.Tx) (n int, err error) {
+				return n, tx.Get(&n, `SELECT count(*) FROM accounts`)
+			})
+		})
+		n, err := only.Run(b.engine(t, durable.Options{Workflows: []durable.Definition{only}}), "reads", "")
+		require.NoError(t, err, "one that has only read has not")
+		require.Equal(t, accounts, n)
+	}
+	onEach(t, test)
+	t.Run("pgx", func(t *testing.T) {
+		b := newBank(t, "postgres")
+		b.pgx = true
+		test(t, b)
+	})
+}

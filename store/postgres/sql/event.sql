@@ -11,6 +11,16 @@ SELECT $1::bigint, $2::bigint, $3::bigint, $4::integer, $5::text, $6::text, $7::
 WHERE EXISTS (SELECT 1 FROM durable_events p WHERE p.run_no = $1 AND p.seq = $2 - 1 AND p.epoch = $3)
   AND EXISTS (SELECT 1 FROM durable_runs r WHERE r.no = $1)
 
+-- name: append_within (own)
+-- The same in the transaction of a step, if that has written something. Outside of it, because
+-- the step has ended it by SQL of its own, nothing is written.
+INSERT INTO durable_events (run_no, seq, epoch, branch, type, key, attempt, ordinal, at, took, active, steps, data, payload, sum)
+SELECT $1::bigint, $2::bigint, $3::bigint, $4::integer, $5::text, $6::text, $7::integer, $8::integer, $9::bigint, $10::bigint, $11::bigint,
+       $12::integer, $13::text, $14::bytea, $15::bigint
+WHERE EXISTS (SELECT 1 FROM durable_events p WHERE p.run_no = $1 AND p.seq = $2 - 1 AND p.epoch = $3)
+  AND EXISTS (SELECT 1 FROM durable_runs r WHERE r.no = $1)
+  AND pg_catalog.txid_current_if_assigned() IS NOT NULL
+
 -- name: append_many (own)
 -- Many events of many runs. pred is the event before the first of a Change and
 -- fence the epoch it must have: 0 means any, and pred 0 means that there is
