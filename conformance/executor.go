@@ -30,7 +30,7 @@ func executorReadsBack(t *T) {
 	for i := range 3 {
 		e := store.Executor{
 			ID: fmt.Sprintf("e%d", 9-i), Name: "worker ü 🚚", Host: "host", Boot: "boot", PID: 4711 + i, Lease: longLease,
-			Serves: []store.Served{{Workflow: "a", Versions: []string{"1", "2"}}, {Workflow: "b/ü", Versions: []string{""}}},
+			Serves: []store.Served{{Workflow: "a", Versions: []string{"1", "2"}}, {Workflow: "b/ü", Versions: []string{""}, Queues: []string{"mail", "ü"}}},
 		}
 		p, err := s.Beat(t.Context(), e)
 		require.NoError(t, err)

@@ -141,7 +141,9 @@ type served struct {
 	newest   *definition // the one registered last
 }
 
-func newDefinitions(list []Definition) (*definitions, error) {
+// newDefinitions returns the workflows of an engine that takes runs from these queues; none:
+// from every one.
+func newDefinitions(list []Definition, queues []string) (*definitions, error) {
 	ds := &definitions{byName: map[string]*served{}}
 	for i, item := range list {
 		if item == nil || item.definition() == nil {
@@ -171,7 +173,7 @@ func newDefinitions(list []Definition) (*definitions, error) {
 		for v := range s.versions {
 			vs = append(vs, v)
 		}
-		ds.served = append(ds.served, store.Served{Workflow: name, Versions: vs})
+		ds.served = append(ds.served, store.Served{Workflow: name, Versions: vs, Queues: queues})
 	}
 	return ds, nil
 }

@@ -88,7 +88,7 @@ func Open(ctx context.Context, st store.Store, o Options) (*Engine, error) {
 	if err != nil {
 		return nil, err
 	}
-	defs, err := newDefinitions(o.Workflows)
+	defs, err := newDefinitions(o.Workflows, o.ServeQueues)
 	if err != nil {
 		return nil, err
 	}

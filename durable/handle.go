@@ -196,7 +196,7 @@ func (w *watchers) recordedCause(row *store.Run) error {
 // somebodyServes reports whether a live executor has the code of a run, and so will
 // claim it.
 func (w *watchers) somebodyServes(ctx context.Context, row *store.Run) bool {
-	if !w.eng.roster.isClosing() && w.eng.claims.Recovered() && w.eng.program.defs.find(row.Workflow, row.Version) != nil {
+	if !w.eng.roster.isClosing() && w.eng.claims.Recovered() && w.eng.program.defs.find(row.Workflow, row.Version) != nil && w.eng.claims.Serves(row.Queue) {
 		return true
 	}
 	executors, err := w.eng.store.Executors(ctx)
@@ -204,7 +204,7 @@ func (w *watchers) somebodyServes(ctx context.Context, row *store.Run) bool {
 		return false
 	}
 	for _, x := range executors {
-		if x.Live && x.ID != w.eng.id && store.Serves(x.Serves, row.Workflow, row.Version) {
+		if x.Live && x.ID != w.eng.id && store.Takes(x.Serves, row) {
 			return true
 		}
 	}

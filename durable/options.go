@@ -87,9 +87,9 @@ type Options struct {
 	// engine takes runs from queues that it does not declare, too, unless ServeQueues
 	// says otherwise.
 	Queues []Queue
-	// ServeQueues are the queues from which this engine takes runs; empty: every one. Runs
-	// on no queue are taken by every engine that has their code. An engine starts runs on
-	// any queue.
+	// ServeQueues are the queues from which this engine takes runs, also those of dead
+	// processes; empty: every one. Runs on no queue are taken by every engine that has their
+	// code. An engine starts runs on any queue, and what resumes a run puts it in line there.
 	ServeQueues []string
 	// QuarantineAfter is how many strikes in a row quarantine a run; zero: 3. A
 	// strike is the end of an executor that is known to be dead and in which a body

@@ -14,6 +14,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/holdfast-dev/holdfast/durable"
+	"github.com/holdfast-dev/holdfast/operate"
 	"github.com/holdfast-dev/holdfast/store"
 )
 
@@ -550,6 +551,73 @@ func TestStartsWhoseOptionsDoNotGoTogetherAreRefused(t *testing.T) {
 		require.Empty(t, page.Runs)
 	})
 }
+
+// A run whose process dies goes on in one that takes runs from its queue, and in no other; nor
+// does an operator's act bring it there.
+func TestARunOfADeadProcessStaysOnItsQueue(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		var h hold
+		fails := true
+		wf := durable.Define("w", func(ctx context.Context, n int) (int, error) {
+			if err := durable.Do(ctx, "hold", h.body); err != nil {
+				return 0, err
+			}
+			return n, durable.Do(ctx, "fail", func(ctx context.Context) error {
+				if fails {
+					return durable.Permanent(errors.New("no"))
+				}
+				return nil
+			})
+		})
+		serve := func(queues ...string) durable.Options {
+			o := with(wf)
+			o.ServeQueues = queues
+			return o
+		}
+		w.boot(t, serve("letters", "emails"))
+		enqueue(t, w, wf, "r", durable.OnQueue("emails"))
+		pass(time.Second)
+		rep := w.reboot(t, serve("letters"))
+		require.Empty(t, rep.Resumed)
+		require.Len(t, rep.Stuck, 1)
+		require.Equal(t, "nobody alive who serves workflow w takes runs from queue emails", rep.Stuck[0].Reason)
+		picky := w.eng
+		pass(10 * time.Minute)
+		require.False(t, owned(w, "r", picky))
+		found, err := operate.On(picky).Stuck(w.ctx(), 0)
+		require.NoError(t, err)
+		require.Len(t, found, 1)
+		require.Contains(t, found[0].Next, "takes runs from queue emails")
+		require.Contains(t, w.log.find("runs are stuck: no live executor serves")[0], "takes runs from queue emails (Options.ServeQueues)")
+
+		enqueue(t, w, wf, "next", durable.OnQueue("emails"))
+		pass(time.Minute)
+		line, err := operate.On(picky).Line(w.ctx(), "next")
+		require.NoError(t, err)
+		why, _ := line.Reason()
+		require.Equal(t, operate.QueueUnserved, why)
+		q, err := operate.On(picky).Queues(w.ctx(), "emails")
+		require.NoError(t, err)
+		require.Equal(t, []operate.QueueWait{{Reason: operate.QueueUnserved, Runs: 1}}, q[0].Waits)
+
+		w.boot(t, serve("emails"))
+		w.eventually("r", store.Failed)
+		w.eventually("next", store.Running)
+		w.crash()
+		w.expire()
+		fails = false
+		w.eng = picky
+		_, err = operate.On(picky).Resume(w.ctx(), "r", operate.ResumeOptions{})
+		require.NoError(t, err)
+		pass(time.Minute)
+		require.Equal(t, store.Interrupted, w.row("r").Status, "it is in line, and not executed here")
+		w.boot(t, serve("emails"))
+		w.eventually("r", store.Completed)
+		checkVerified(t, w.data)
+	})
+}
+
+func owned(w *world, id string, by *durable.Engine) bool { return w.row(id).Owner == by.ID() }
 
 // A child that waits for a time is cancelled with the others when its parent ends, not when
 // that time has come.

@@ -145,19 +145,49 @@ func noQueue(name string) error {
 	return fmt.Errorf("durable: there is no queue %q: none with that name was defined, and no unfinished run is on it: %w", name, durable.ErrNotFound)
 }
 
-// unserved counts the runs of a queue that need a place and whose workflow no live
-// executor serves.
+// maxUnserved is how many runs that nobody serves are looked at, to tell those in line from others
+// such as delayed ones. If there are more, as many are taken to be delayed as there are at all.
+const maxUnserved = 5000
+
+// unserved counts the runs of a queue that are in line for a place and that no live executor serves.
 func (op *Operator) unserved(ctx context.Context, live *stuck.Live, s *store.QueueState) (n int64, err error) {
 	if s.InLine == 0 {
 		return 0, nil
 	}
-	byWorkflow, err := op.store.Count(ctx, store.Filter{Queues: []string{s.Name}, Statuses: []store.Status{store.Pending, store.Interrupted}}, store.ByWorkflow)
-	if err != nil {
-		return 0, fmt.Errorf("durable: queue %q: counting its runs: %w", s.Name, storeError(err))
+	failed := func(err error) error {
+		return fmt.Errorf("durable: queue %q: counting its runs: %w", s.Name, storeError(err))
 	}
-	for workflow, runs := range byWorkflow {
-		if !live.ServesWorkflow(workflow) {
-			n += runs
+	waiting := store.Filter{Queues: []string{s.Name}, Statuses: []store.Status{store.Pending, store.Interrupted}}
+	workflows, err := op.store.Count(ctx, waiting, store.ByWorkflow)
+	if err != nil {
+		return 0, failed(err)
+	}
+	versions, err := op.store.Count(ctx, waiting, store.ByVersion)
+	if err != nil {
+		return 0, failed(err)
+	}
+	seen := 0
+	filters := live.UnservedIn(s.Name, workflows, versions)
+	for _, f := range filters {
+		f.OldestFirst = true
+		for row, err := range op.desk.Runs(ctx, f) {
+			if err != nil {
+				return 0, failed(err)
+			}
+			if seen++; seen > maxUnserved {
+				all := -s.Delayed
+				for _, f := range filters {
+					runs, err := op.store.Count(ctx, f, "")
+					if err != nil {
+						return 0, failed(err)
+					}
+					all += runs[""]
+				}
+				return max(n, all), nil
+			}
+			if row.NeedsPlace() && row.Due(op.desk.Now()) {
+				n++
+			}
 		}
 	}
 	return n, nil

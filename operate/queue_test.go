@@ -22,6 +22,8 @@ type line struct {
 	t  *testing.T
 	st *memory.Store
 	n  int
+	// edit changes the row of a run that is made; nil: nothing.
+	edit func(*store.Run)
 }
 
 func (l *line) run(status store.Status, queue, partition, workflow string) (id string) {
@@ -32,8 +34,19 @@ func (l *line) run(status store.Status, queue, partition, workflow string) (id s
 	e := store.Event{Seq: 1, Epoch: 1, Type: store.WorkflowCreated, At: now}
 	e.Sum = store.Seal(id, store.Event{}.Sum, &e)
 	row := &store.Run{ID: id, Workflow: workflow, Queue: queue, Partition: partition, Status: status, CreatedAt: now, Epoch: 1}
+	if l.edit != nil {
+		l.edit(row)
+	}
 	require.NoError(l.t, l.st.Commit(context.Background(), []store.Change{{RunID: id, Expect: store.Expect{Absent: true}, Create: row, Events: []store.Event{e}}})[0])
 	return id
+}
+
+// later puts a run on a queue that is not due yet.
+func (l *line) later(queue, workflow string) {
+	l.t.Helper()
+	l.edit = func(r *store.Run) { r.WakeAt = r.CreatedAt.Add(time.Hour) }
+	defer func() { l.edit = nil }()
+	l.run(store.Pending, queue, "", workflow)
 }
 
 func operator(t *testing.T, st store.Store, defs ...durable.Definition) (*durable.Engine, *operate.Operator) {
@@ -65,6 +78,7 @@ func TestQueuesSaysHowFullEachQueueIsAndWhyItsRunsWait(t *testing.T) {
 	l.run(store.Failed, "emails", "", "mail")
 	l.run(store.Failed, "forgotten", "", "mail")
 	l.run(store.Pending, "undeclared", "", "mail")
+	l.later("undeclared", "of nobody") // not in line, and so not one of those that nobody serves
 
 	all, err := op.Queues(ctx)
 	require.NoError(t, err)
@@ -80,6 +94,7 @@ func TestQueuesSaysHowFullEachQueueIsAndWhyItsRunsWait(t *testing.T) {
 	require.Equal(t, "idle", all[2].Name)
 	require.Empty(t, all[2].Waits)
 	require.Equal(t, "undeclared", all[3].Name)
+	require.Equal(t, []operate.QueueWait{{Reason: operate.QueueFree, Runs: 1}}, all[3].Waits)
 
 	one, err := op.Queues(ctx, "idle")
 	require.NoError(t, err)

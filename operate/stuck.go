@@ -117,7 +117,13 @@ func (l *stuckList) kinds(ctx context.Context) ([][]store.Filter, error) {
 	if err != nil {
 		return nil, err
 	}
-	kinds = append(kinds, append([]store.Filter{{Statuses: stuck.Resting, Paused: true}}, l.live.Unserved(workflows, versions)...))
+	var queues map[string]int64
+	if l.live.Picky() {
+		if queues, err = count(ctx, resting, store.ByQueue); err != nil {
+			return nil, err
+		}
+	}
+	kinds = append(kinds, append([]store.Filter{{Statuses: stuck.Resting, Paused: true}}, l.live.Unserved(workflows, versions, queues)...))
 	parked, err := count(ctx, store.Filter{Statuses: []store.Status{store.Interrupted}}, store.ByCode)
 	if err != nil {
 		return nil, err
@@ -236,6 +242,8 @@ func (l *stuckList) look(row *store.Run) (s stuck.Run, yes bool) {
 func (l *stuckList) unserved(row *store.Run) stuck.Run {
 	_, here := l.op.desk.Steps(row)
 	switch {
+	case l.live.HasCode(row):
+		return stuck.OfQueue(row)
 	case !here:
 		return stuck.Of(row, durable.CodeNotRegistered, l.op.desk.NotServed(row))
 	case row.Status == store.Running || row.Status == store.Resuming:

@@ -1,6 +1,9 @@
 package store
 
-import "time"
+import (
+	"slices"
+	"time"
+)
 
 // Executor is one engine on one store, from Open to Close. Its id is never reused.
 type Executor struct {
@@ -28,6 +31,22 @@ type Executor struct {
 type Served struct {
 	Workflow string
 	Versions []string
+	// Queues are the named queues from which the executor takes runs of the workflow; empty:
+	// every one. Runs on no queue are always taken. It is for those who look who takes a run:
+	// what a claim takes is what the Claim says, and no beat looks at it (S31).
+	Queues []string `json:",omitempty"`
+}
+
+// Takes reports whether an executor that has said that it serves these takes r: it serves
+// its workflow and version, and takes runs from its queue.
+func Takes(served []Served, r *Run) bool {
+	for i := range served {
+		s := &served[i]
+		if s.Workflow == r.Workflow && slices.Contains(s.Versions, r.Version) && (r.Queue == "" || len(s.Queues) == 0 || slices.Contains(s.Queues, r.Queue)) {
+			return true
+		}
+	}
+	return false
 }
 
 // Serves reports whether one of served can execute a run of this workflow and

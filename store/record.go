@@ -108,7 +108,7 @@ func (m *Message) fields() []field {
 func (e *Executor) fields() []field {
 	return []field{
 		{1, &e.ID}, {2, &e.Name}, {3, &e.Host}, {4, &e.Boot}, {5, &e.PID}, {6, &e.Lease}, {7, &e.Serves}, {8, &e.StartedAt},
-		{9, &e.BeatAt},
+		{9, &e.BeatAt}, {10, (*queuesServed)(&e.Serves)},
 	}
 }
 
@@ -141,6 +141,8 @@ func appendRecord(b []byte, fields []field) []byte {
 			}))
 		case *[]Served:
 			b = appendBytes(b, f.no, appendServed(nil, *v))
+		case *queuesServed:
+			b = appendBytes(b, f.no, v.append(nil))
 		default:
 			b = appendNumber(b, f.no, number(f.at))
 		}
@@ -227,6 +229,8 @@ func setBytes(at any, b []byte) (fits bool) {
 		var ok bool
 		*v, ok = parseServed(b)
 		return ok
+	case *queuesServed:
+		return v.parse(b)
 	default:
 		return false // the field is kept as a number
 	}
@@ -246,64 +250,6 @@ func appendBytes[T ~string | ~[]byte](b []byte, no int, v T) []byte {
 	}
 	b = binary.AppendUvarint(b, uint64(no)<<1|1)
 	return append(binary.AppendUvarint(b, uint64(len(v))), v...)
-}
-
-func appendTexts(b []byte, texts func(func(string) bool)) []byte {
-	for s := range texts {
-		b = append(binary.AppendUvarint(b, uint64(len(s))), s...)
-	}
-	return b
-}
-
-func parseTexts(b []byte) (texts []string, ok bool) {
-	for len(b) > 0 {
-		var s []byte
-		if s, b, ok = cutBytes(b); !ok {
-			return nil, false
-		}
-		texts = append(texts, string(s))
-	}
-	return texts, true
-}
-
-// appendServed appends one text for each workflow, which holds its name and its
-// versions.
-func appendServed(b []byte, served []Served) []byte {
-	return appendTexts(b, func(yield func(string) bool) {
-		for _, s := range served {
-			if !yield(string(appendTexts(nil, slices.Values(append([]string{s.Workflow}, s.Versions...))))) {
-				return
-			}
-		}
-	})
-}
-
-func parseServed(b []byte) ([]Served, bool) {
-	each, ok := parseTexts(b)
-	if !ok {
-		return nil, false
-	}
-	var served []Served
-	for _, text := range each {
-		names, ok := parseTexts([]byte(text))
-		if !ok || len(names) == 0 {
-			return nil, false
-		}
-		s := Served{Workflow: names[0]}
-		s.Versions = append(s.Versions, names[1:]...)
-		served = append(served, s)
-	}
-	return served, true
-}
-
-// cutBytes cuts a length and that many bytes off the front of b.
-func cutBytes(b []byte) (v, rest []byte, ok bool) {
-	size, n := binary.Uvarint(b)
-	if n <= 0 || size > uint64(len(b)-n) {
-		return nil, nil, false
-	}
-	end := n + int(size)
-	return b[n:end], b[end:], true
 }
 
 func parseRecord(what string, b []byte, fields []field) error {

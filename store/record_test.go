@@ -32,7 +32,7 @@ func fill(v reflect.Value, n int) {
 		v.SetInt(int64(time.Hour) + int64(n)*int64(time.Microsecond))
 		return
 	case []store.Served:
-		v.Set(reflect.ValueOf([]store.Served{{Workflow: "a", Versions: []string{"1", ""}}, {Workflow: ""}, {Workflow: "b ", Versions: []string{" 2\x00"}}}))
+		v.Set(reflect.ValueOf([]store.Served{{Workflow: "a", Versions: []string{"1", ""}}, {Workflow: "", Queues: []string{"q", " \x00"}}, {Workflow: "b ", Versions: []string{" 2\x00"}}}))
 		return
 	case map[string]string:
 		v.Set(reflect.ValueOf(map[string]string{"": "x", "name ": " value\n", "n": ""}))

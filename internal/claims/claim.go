@@ -96,6 +96,9 @@ func (c *Claims) WakeAt(at store.Time) {
 	}
 }
 
+// Serves reports whether this executor takes runs from a queue; it takes those that are on none.
+func (c *Claims) Serves(queue string) bool { return c.rooms.Serves(queue) }
+
 // Enter notes that this executor has a run, and Leave that it no longer has it under this epoch:
 // Queue.MaxPerProcess counts them. A run that waits, or is unloaded, is still here.
 func (c *Claims) Enter(row *store.Run) { c.rooms.Enter(row) }
@@ -201,7 +204,7 @@ func (c *Claims) admit(row *store.Run) (giveBack func(), ok bool) {
 
 // Claim claims one run and begins to execute it; the event of the claim says what d says. v, if
 // not nil, is its history as it was read just before. A run whose queue has no place for it is not
-// claimed: it is in line then.
+// claimed: it is in line then, as is one that has to get a place in a queue that is not served here.
 func (c *Claims) Claim(ctx context.Context, id string, d *history.Claim, v *history.View) (claimed bool, err error) {
 	runs, err := c.claimNamed(ctx, id, d, v)
 	return len(runs) > 0, err
@@ -209,7 +212,7 @@ func (c *Claims) Claim(ctx context.Context, id string, d *history.Claim, v *hist
 
 // claimNamed is Claim, and returns the execution.
 func (c *Claims) claimNamed(ctx context.Context, id string, d *history.Claim, v *history.View) ([]Execution, error) {
-	if c.rooms.Limits() {
+	if c.rooms.Limits() || c.rooms.Picky() {
 		row := &store.Run{}
 		if v != nil {
 			row = v.Row
@@ -217,6 +220,9 @@ func (c *Claims) claimNamed(ctx context.Context, id string, d *history.Claim, v 
 			row = &h.Run
 		} else {
 			return nil, err
+		}
+		if row.Status != store.Waiting && !c.Serves(row.Queue) { // the row may be that of before it was resumed
+			return nil, nil
 		}
 		giveBack, ok := c.admit(row)
 		if !ok {

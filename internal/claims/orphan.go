@@ -83,12 +83,27 @@ func (p *orphanPass) admit(row *store.Run, add func(*store.Run)) {
 	add(row)
 }
 
+// leave leaves a run to the executors that take runs from its queue, and reports it if there is none.
+func (p *orphanPass) leave(ctx context.Context, row *store.Run) error {
+	if !row.Executing() {
+		return nil
+	}
+	executors, err := p.o.executors(ctx)
+	if err == nil && !stuck.LiveOf(executors, "").Serves(row) {
+		p.rep.stuck(stuck.OfQueue(row))
+	}
+	return err
+}
+
 // take deals with one run whose owner is gone, or collects it.
 func (p *orphanPass) take(ctx context.Context, row *store.Run) error {
 	rep := p.rep
 	row, err := p.repairs.onBoot(ctx, row, rep)
 	if row == nil {
 		return err
+	}
+	if !p.claims.Serves(row.Queue) {
+		return p.leave(ctx, row)
 	}
 	what, ends, err := p.judge.fate(ctx, row)
 	if err != nil {

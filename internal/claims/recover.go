@@ -206,8 +206,8 @@ func (rc *Recovery) reportUnserved(ctx context.Context, rep *Report) error {
 			rep.paused(row)
 			continue
 		}
-		if !live.Serves(row) {
-			rc.servable(row, rep)
+		if !live.Serves(row) && rc.servable(row, rep) && !rc.claims.Serves(row.Queue) {
+			rep.stuck(stuck.OfQueue(row))
 		}
 	}
 	return nil

@@ -38,6 +38,7 @@ type code struct{ workflow, version string }
 type strandedRuns struct {
 	runs    int64
 	example store.Run
+	coded   bool // its code is served, and nobody who does takes runs from its queue
 }
 
 // look compares the live executors with those of the last look and, if they have
@@ -95,6 +96,7 @@ func (u *unservedRuns) count(ctx context.Context, live *stuck.Live) (map[code]*s
 				found[c].example = *row
 			}
 			found[c].runs++
+			found[c].coded = live.HasCode(&found[c].example)
 		}
 		return nil
 	}
@@ -105,21 +107,34 @@ func (u *unservedRuns) count(ctx context.Context, live *stuck.Live) (map[code]*s
 	if err != nil {
 		return nil, err
 	}
-	resting := store.Filter{Statuses: stuck.Resting}
-	workflows, err := u.o.Store.Count(ctx, resting, store.ByWorkflow)
-	if err != nil || len(workflows) == 0 {
-		return found, err
-	}
-	versions, err := u.o.Store.Count(ctx, resting, store.ByVersion)
+	filters, err := u.unserved(ctx, live)
 	if err != nil {
 		return found, err
 	}
-	for _, f := range live.Unserved(workflows, versions) {
+	for _, f := range filters {
 		if err := add(f); err != nil {
 			return found, err
 		}
 	}
 	return found, nil
+}
+
+// unserved returns what selects the resting runs that no live executor takes.
+func (u *unservedRuns) unserved(ctx context.Context, live *stuck.Live) ([]store.Filter, error) {
+	resting := store.Filter{Statuses: stuck.Resting}
+	workflows, err := u.o.Store.Count(ctx, resting, store.ByWorkflow)
+	if err != nil || len(workflows) == 0 {
+		return nil, err
+	}
+	versions, err := u.o.Store.Count(ctx, resting, store.ByVersion)
+	var queues map[string]int64
+	if err == nil && live.Picky() {
+		queues, err = u.o.Store.Count(ctx, resting, store.ByQueue)
+	}
+	if err != nil {
+		return nil, err
+	}
+	return live.Unserved(workflows, versions, queues), nil
 }
 
 // report logs what has changed since the last look.
@@ -131,7 +146,10 @@ func (u *unservedRuns) report(found map[code]*strandedRuns) {
 	for c, r := range found {
 		if before[c] == nil {
 			next := stuck.Of(&r.example, store.CodeNotRegistered, "").Next
-			u.o.Log.Warn("durable: runs are stuck: no live executor serves their workflow and version any more", "executor", u.o.Executor, "workflow", c.workflow, "version", c.version, "runs", r.runs, "oldest", r.example.ID, "next", next)
+			if r.coded {
+				next = stuck.OfQueue(&r.example).Next
+			}
+			u.o.Log.Warn("durable: runs are stuck: no live executor serves their workflow and version, and takes runs from their queue, any more", "executor", u.o.Executor, "workflow", c.workflow, "version", c.version, "queue", r.example.Queue, "runs", r.runs, "oldest", r.example.ID, "next", next)
 		}
 	}
 	for c := range before {

@@ -55,7 +55,8 @@ func TestTheVerdictOnAQueuedRunSaysWhereItStandsAndWhatHoldsItUp(t *testing.T) {
 		"everything": {func(q *store.QueueState) {
 			q.Paused, q.Placed, q.Partitions[0].Placed, q.NextAt = true, 2, 1, at("12:00:05")
 		}, false, "3rd in line of emails, partition acme; the queue is paused; 2 of 2 run; acme is at its limit of 1; the next begins 12:00:05 by the rate of 10 in 1 min.", outline.QueuePaused},
-		"nobody": {nil, true, "Not begun: no live process serves mail. It is 3rd in line of emails, partition acme.", outline.Unserved},
+		"nobody":              {nil, true, "Not begun: no live process serves mail. It is 3rd in line of emails, partition acme.", outline.Unserved},
+		"nobody of its queue": {nil, true, "Not begun: no live process serves mail from queue emails. It is 3rd in line of emails, partition acme.", outline.Unserved},
 	} {
 		t.Run(name, func(t *testing.T) {
 			line := &outline.Line{Queue: queue(c.change), Partition: "acme", Position: 3, Served: !c.unserved}
@@ -63,6 +64,9 @@ func TestTheVerdictOnAQueuedRunSaysWhereItStandsAndWhatHoldsItUp(t *testing.T) {
 			executors := []store.Executor{{ID: "x", Live: true, Serves: []store.Served{{Workflow: "mail", Versions: []string{""}}}}}
 			if c.unserved {
 				executors = []store.Executor{}
+			}
+			if name == "nobody of its queue" {
+				executors = []store.Executor{{ID: "x", Live: true, Serves: []store.Served{{Workflow: "mail", Versions: []string{""}, Queues: []string{"letters"}}}}}
 			}
 			o, err := outline.Of(outline.Input{Run: run, Executors: executors, Line: line, Now: at("12:00:00")}, noEvents())
 			require.NoError(t, err)

@@ -106,7 +106,8 @@ func (b *Builder) finishLives(o *Outline) {
 	o.KnowExecutors = b.in.Executors != nil
 	for i := range b.in.Executors {
 		x := &b.in.Executors[i]
-		o.Served = o.Served || x.Live && store.Serves(x.Serves, row.Workflow, row.Version)
+		o.coded = o.coded || x.Live && store.Serves(x.Serves, row.Workflow, row.Version)
+		o.Served = o.Served || x.Live && store.Takes(x.Serves, row)
 		o.Attended = o.Attended || x.Live && x.ID == row.Owner
 	}
 	if len(o.Lives) == 0 {

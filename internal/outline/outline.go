@@ -63,6 +63,7 @@ type Outline struct {
 	// workflow and version. Both are false if executors are unknown, see
 	// KnowExecutors.
 	Attended, Served, KnowExecutors bool
+	coded                           bool // a live executor has its code, and may take no runs from its queue
 
 	Verdict Verdict
 	zone    *time.Location

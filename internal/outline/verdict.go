@@ -177,10 +177,14 @@ func (b *Builder) undone(o *Outline, v *Verdict) {
 
 // served names what a process must serve to execute the run.
 func (o *Outline) served() Text {
-	if o.Run.Version == "" {
-		return say(code(o.Run.Workflow))
+	t := say(code(o.Run.Workflow))
+	if o.Run.Version != "" {
+		t = append(t, say(" ", o.Run.Version)...)
 	}
-	return say(code(o.Run.Workflow), " ", o.Run.Version)
+	if o.coded && !o.Served {
+		t = append(t, say(" from queue ", code(o.Run.Queue))...)
+	}
+	return t
 }
 
 func (b *Builder) pendingVerdict(o *Outline, v *Verdict) {

@@ -55,6 +55,9 @@ func NewRooms(limits map[string]int, serves []string, freed func()) *Rooms {
 // are on none.
 func (r *Rooms) Serves(queue string) bool { return queue == "" || r.only == nil || r.only[queue] }
 
+// Picky reports whether this executor takes runs from some queues alone.
+func (r *Rooms) Picky() bool { return r.only != nil }
+
 // Limits reports whether any queue is limited in this process.
 func (r *Rooms) Limits() bool { return len(r.limits) > 0 }
 

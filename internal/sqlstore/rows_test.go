@@ -121,7 +121,7 @@ func TestEveryFieldOfAnEventIsKept(t *testing.T) {
 }
 
 func TestServedComesBack(t *testing.T) {
-	for _, served := range [][]store.Served{nil, {{Workflow: "a", Versions: []string{"1", ""}}, {Workflow: "é"}}} {
+	for _, served := range [][]store.Served{nil, {{Workflow: "a", Versions: []string{"1", ""}}, {Workflow: "é", Queues: []string{"a", "ü"}}}} {
 		text, err := sqlstore.FormatServed(served)
 		require.NoError(t, err)
 		got, err := sqlstore.ParseServed(text)

@@ -46,23 +46,35 @@ func (l *Live) Has(executor string) bool {
 // Serves reports whether one of the executors takes up the run with this row.
 func (l *Live) Serves(row *store.Run) bool {
 	return slices.ContainsFunc(l.executors, func(x store.Executor) bool {
-		return x.ID != l.idle && store.Serves(x.Serves, row.Workflow, row.Version)
+		return x.ID != l.idle && store.Takes(x.Serves, row)
 	})
 }
 
-// ServesWorkflow reports whether one of the executors takes up runs of the workflow, at
-// whatever version.
-func (l *Live) ServesWorkflow(workflow string) bool { return len(l.versions(workflow)) > 0 }
+// HasCode reports the same for a run that is on no queue: if Serves does not, none of them takes
+// runs from its queue.
+func (l *Live) HasCode(row *store.Run) bool {
+	onNone := *row
+	onNone.Queue = ""
+	return l.Serves(&onNone)
+}
 
-// versions returns the versions of a workflow that the executors serve.
-func (l *Live) versions(workflow string) []string {
+// Picky reports whether one of the executors takes runs only from some queues.
+func (l *Live) Picky() bool {
+	return slices.ContainsFunc(l.executors, func(x store.Executor) bool {
+		return x.ID != l.idle && slices.ContainsFunc(x.Serves, func(s store.Served) bool { return len(s.Queues) > 0 })
+	})
+}
+
+// versions returns the versions of a workflow that the executors serve, on those queues that
+// takes reports.
+func (l *Live) versions(workflow string, takes func(queues []string) bool) []string {
 	var all []string
 	for _, x := range l.executors {
 		if x.ID == l.idle {
 			continue
 		}
 		for _, s := range x.Serves {
-			if s.Workflow == workflow {
+			if s.Workflow == workflow && takes(s.Queues) {
 				all = append(all, s.Versions...)
 			}
 		}
@@ -71,30 +83,50 @@ func (l *Live) versions(workflow string) []string {
 }
 
 // Unserved returns filters for the resting runs whose code none of the executors has,
-// given how many runs of each workflow and of each version rest. It works by counting:
+// given how many runs of each workflow and of each version rest; and for those on a queue from
+// which none that has their code takes runs, given how many of each queue rest, or nil
+// unless Picky. It works by counting:
 // a store in which 100,000 runs sleep soundly is not read row by row to find that none
-// of them is stuck.
-func (l *Live) Unserved(byWorkflow, byVersion map[string]int64) []store.Filter {
+// of them is stuck. No run is selected by two of them.
+func (l *Live) Unserved(byWorkflow, byVersion, byQueue map[string]int64) []store.Filter {
 	var nobody []string // workflows of which no executor serves any version
 	var filters []store.Filter
+	versions := slices.Sorted(maps.Keys(byVersion))
 	for _, w := range slices.Sorted(maps.Keys(byWorkflow)) {
-		served := l.versions(w)
+		served := l.versions(w, func([]string) bool { return true })
 		if len(served) == 0 {
 			nobody = append(nobody, w)
 			continue
 		}
-		var other []string
-		for _, v := range slices.Sorted(maps.Keys(byVersion)) {
-			if !slices.Contains(served, v) {
+		var here, other []string
+		for _, v := range versions {
+			if slices.Contains(served, v) {
+				here = append(here, v)
+			} else {
 				other = append(other, v)
 			}
 		}
 		if len(other) > 0 {
 			filters = append(filters, store.Filter{Statuses: Resting, Workflows: []string{w}, Versions: other})
 		}
+		for _, q := range slices.Sorted(maps.Keys(byQueue)) {
+			taken := l.versions(w, func(queues []string) bool { return q == "" || len(queues) == 0 || slices.Contains(queues, q) })
+			if left := slices.DeleteFunc(slices.Clone(here), func(v string) bool { return slices.Contains(taken, v) }); len(left) > 0 {
+				filters = append(filters, store.Filter{Statuses: Resting, Workflows: []string{w}, Versions: left, Queues: []string{q}})
+			}
+		}
 	}
 	if len(nobody) > 0 {
 		filters = append(filters, store.Filter{Statuses: Resting, Workflows: nobody})
+	}
+	return filters
+}
+
+// UnservedIn returns the filters of Unserved for the runs of one queue that need a place.
+func (l *Live) UnservedIn(queue string, byWorkflow, byVersion map[string]int64) []store.Filter {
+	filters := l.Unserved(byWorkflow, byVersion, map[string]int64{queue: 1})
+	for i := range filters {
+		filters[i].Queues, filters[i].Statuses = []string{queue}, []store.Status{store.Pending, store.Interrupted}
 	}
 	return filters
 }

@@ -88,6 +88,14 @@ func NotServed(row *store.Run, versions, workflows []string) string {
 	return s
 }
 
+// OfQueue describes the run with this row as one on a queue from which no live executor that has
+// its code takes runs.
+func OfQueue(row *store.Run) Run {
+	s := Of(row, store.CodeNotRegistered, fmt.Sprintf("nobody alive who serves workflow %s takes runs from queue %s", row.Workflow, row.Queue))
+	s.Next = fmt.Sprintf("run a program with the code of workflow %s that takes runs from queue %s (Options.ServeQueues)", row.Workflow, row.Queue)
+	return s
+}
+
 // someOf joins names, and says how many more there are.
 func someOf(names []string) string {
 	const most = 10

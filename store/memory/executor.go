@@ -113,7 +113,7 @@ func (s *Store) Executors(ctx context.Context) ([]store.Executor, error) {
 func copyServed(served []store.Served) []store.Served {
 	c := slices.Clone(served)
 	for i := range c {
-		c[i].Versions = slices.Clone(c[i].Versions)
+		c[i].Versions, c[i].Queues = slices.Clone(c[i].Versions), slices.Clone(c[i].Queues)
 	}
 	return c
 }
