@@ -18,10 +18,8 @@ type depths struct {
 	Pairs      int
 }
 
-const (
-	depthBatch = 512
-	depthClaim = 16 // runs of a claim
-)
+// depthClaim is how many runs a claim takes.
+const depthClaim = 16
 
 var depthServes = []store.Served{{Workflow: "deep", Versions: []string{"1"}}}
 
@@ -83,23 +81,31 @@ func newDepth(ctx context.Context, t *target, queued, delayed, partitions int) (
 		}
 	}()
 	now := store.TimeOf(time.Now())
-	var batch []store.Change
-	for i := range queued + delayed {
-		row := &store.Run{
-			ID: fmt.Sprintf("run-%07d", i), Workflow: "deep", InitialVersion: "1", Version: "1", Status: store.Pending,
-			Queue: queueName, Partition: fmt.Sprintf("tenant-%03d", i%partitions), CreatedAt: now + store.Time(i), Epoch: int64(now),
+	for no, kind := range []struct {
+		n      int
+		wakeAt store.Time
+	}{{queued, 0}, {delayed, now + store.Time(time.Hour.Microseconds())}} {
+		if kind.n == 0 {
+			continue
 		}
-		if i >= queued {
-			row.WakeAt = now + store.Time(time.Hour.Microseconds())
+		row := &store.Run{
+			ID: fmt.Sprintf("sample-%d", no), Workflow: "deep", InitialVersion: "1", Version: "1", Status: store.Pending,
+			Queue: queueName, Partition: "tenant-0000", CreatedAt: now, WakeAt: kind.wakeAt, Epoch: int64(now),
 		}
 		e := store.Event{Seq: 1, Type: store.WorkflowCreated, At: row.CreatedAt}
 		e.Sum = store.Seal(row.ID, 0, &e)
-		batch = append(batch, store.Change{RunID: row.ID, Expect: store.Expect{Absent: true}, Create: row, Events: []store.Event{e}})
-		if len(batch) == depthBatch || i == queued+delayed-1 {
-			if err := errors.Join(s.Commit(ctx, batch)...); err != nil {
-				return nil, err
-			}
-			batch = batch[:0]
+		if err := errors.Join(s.Commit(ctx, []store.Change{{RunID: row.ID, Expect: store.Expect{Absent: true}, Create: row, Events: []store.Event{e}}})...); err != nil {
+			return nil, err
+		}
+		copied := map[string]string{
+			"id": fmt.Sprintf("'run-%d-' || i", no), "created_at": fmt.Sprintf("%d + i", now),
+			"partition": fmt.Sprintf("'tenant-' || i %% %d", partitions),
+		}
+		if kind.wakeAt != 0 {
+			copied["wake_at"] = fmt.Sprintf("%d + i", kind.wakeAt)
+		}
+		if err := copyRuns(ctx, t, address, row.ID, kind.n-1, copied); err != nil {
+			return nil, err
 		}
 	}
 	if t.settle != nil {
