@@ -18,8 +18,9 @@ import (
 // first; without a WakeAt, the one that was created first.
 func (s *Store) Claim(ctx context.Context, c store.Claim) ([]store.Run, error) {
 	var taken []store.Run
+	var created []claimRow
 	err := s.write(ctx, "claim", func(t *tx) error {
-		taken = nil
+		taken, created = nil, nil
 		live, err := t.liveSet()
 		if err != nil {
 			return err
@@ -36,7 +37,7 @@ func (s *Store) Claim(ctx context.Context, c store.Claim) ([]store.Run, error) {
 		} else {
 			err = claim.due()
 		}
-		taken = claim.taken
+		taken, created = claim.taken, claim.created
 		if err != nil {
 			return err
 		}
@@ -44,6 +45,9 @@ func (s *Store) Claim(ctx context.Context, c store.Claim) ([]store.Run, error) {
 	})
 	if err != nil {
 		return nil, err
+	}
+	for i := range created {
+		c.Created(created[i].ID, created[i].last)
 	}
 	return taken, nil
 }
@@ -55,6 +59,8 @@ type claiming struct {
 	live   map[string]bool
 	queues map[string]*admission // those that this claim has looked at
 	taken  []store.Run
+	// created are those taken runs whose whole history is known.
+	created []claimRow
 }
 
 // left is how many runs the claim may still take.
@@ -76,7 +82,7 @@ func (cl *claiming) named() error {
 		if cl.left() <= 0 {
 			return nil
 		}
-		row, ok, err := cl.row(cl.s.q.runByID, id)
+		row, ok, err := cl.row(cl.s.q.claimByID, id)
 		if err != nil {
 			return err
 		}
@@ -91,7 +97,7 @@ func (cl *claiming) named() error {
 }
 
 // one takes a requested run, if it is free and its queue lets it in.
-func (cl *claiming) one(row sqlstore.RunRow) error {
+func (cl *claiming) one(row claimRow) error {
 	r := row.Run()
 	if !r.NeedsPlace() || !cl.c.MayTake(&r, cl.now, cl.live[r.Owner]) {
 		_, err := cl.claim(row)
@@ -144,7 +150,7 @@ func (cl *claiming) due() error {
 		if best == nil {
 			return held(lines)
 		}
-		row, ok, err := cl.row(cl.s.q.runByNumber, best.no)
+		row, ok, err := cl.row(cl.s.q.claimByNumber, best.no)
 		if err != nil {
 			return err
 		}
@@ -250,29 +256,34 @@ func (f *free) level(lanes []lane) error {
 	return nil
 }
 
-func (t *tx) row(q *query, key any) (row sqlstore.RunRow, ok bool, err error) {
+// claimRow is a run that a claim looks at.
+type claimRow struct {
+	sqlstore.RunRow
+	last  store.Event // Seq is 0 if its log is empty
+	whole bool        // last is its whole history, with data and payload
+}
+
+func (t *tx) row(q *query, key any) (row claimRow, ok bool, err error) {
 	err = t.query(q, func(c *cells) error {
-		row, ok = c.run(), true
+		row, ok = claimRow{RunRow: c.run(), last: c.event(), whole: c.bool()}, true
 		return nil
 	}, key)
 	return row, ok, err
 }
 
 // claim takes one run, if it is free for this executor.
-func (cl *claiming) claim(row sqlstore.RunRow) (taken bool, err error) {
+func (cl *claiming) claim(row claimRow) (taken bool, err error) {
 	r := row.Run()
 	if !cl.c.MayTake(&r, cl.now, cl.live[r.Owner]) {
 		return false, nil
 	}
-	if r.Last, err = cl.last(row.No); err != nil {
-		return false, err
-	}
-	if r.Last == nil {
+	if row.last.Seq == 0 {
 		return false, fmt.Errorf("run %q has no events: %w", r.ID, store.ErrCorrupt)
 	}
-	if err := checkSeq(r.ID, "event", r.Last.Seq+1); err != nil {
+	if err := checkSeq(r.ID, "event", row.last.Seq+1); err != nil {
 		return false, err
 	}
+	r.Last = &row.last
 	event, sets := sqlstore.TakeClaim(&r, cl.c, max(cl.now, r.UpdatedAt))
 	if err := cl.update(row.No, sets); err != nil {
 		return false, err
@@ -291,6 +302,9 @@ func (cl *claiming) claim(row sqlstore.RunRow) (taken bool, err error) {
 		if err != nil {
 			return false, err
 		}
+	}
+	if row.whole && cl.c.Created != nil {
+		cl.created = append(cl.created, row)
 	}
 	cl.fresh[r.ID] = row.No
 	cl.taken = append(cl.taken, r)
