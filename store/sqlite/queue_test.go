@@ -239,3 +239,24 @@ func TestAStoreWithoutQueuesIsMigratedWithWritersAtWork(t *testing.T) {
 	require.Equal(t, everything(t, old), everything(t, fresh))
 	require.Equal(t, "ok", ask[string](t, path, "PRAGMA integrity_check"))
 }
+
+// So that a claim of many runs is not followed by a load of each.
+func TestAClaimHandsOverTheHistoryOfRunsThatNobodyHasBegun(t *testing.T) {
+	st := open(t, file(t), sqlite.Options{})
+	for i, payload := range []string{"small", strings.Repeat("x", 1<<15), "small"} {
+		id := fmt.Sprint("r", i)
+		_, c := create(id, nil)
+		c.Events[0].Payload = []byte(payload)
+		c.Events[0].Sum = store.Seal(id, 0, &c.Events[0])
+		commit(t, st, c)
+	}
+	e := executor("e")
+	beat(t, st, e)
+	got := map[string]string{}
+	runs, err := st.Claim(t.Context(), store.Claim{
+		Executor: "e", Serves: e.Serves, Max: 10, Created: func(id string, e store.Event) { got[id] = string(e.Payload) },
+	})
+	require.NoError(t, err)
+	require.Len(t, runs, 3)
+	require.Equal(t, map[string]string{"r0": "small", "r2": "small"}, got, "without the large one")
+}
