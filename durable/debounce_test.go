@@ -307,3 +307,30 @@ func TestADebouncedRunThatFailedAtOnceIsOnlyResumedByForce(t *testing.T) {
 		checkVerified(t, w.data)
 	})
 }
+
+func TestADebouncedStartOutlivesTheRunThatItFinds(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		var b beginnings
+		wf := b.workflow(0)
+		w.boot(t, queued(wf))
+		soon := durable.Debounce("k", time.Second, time.Hour)
+		first := bounce(t, w, wf, 1, soon)
+		other := w.eng
+		gone := false
+		w.boot(t, queued(wf))
+		w.disk.tamperCalls(func(call string, forward func() error) error {
+			if call == "load" && !gone { // the run ends and is deleted just before the start reads it
+				gone = true
+				require.NoError(t, other.Cancel(context.Background(), first, ""))
+				n, err := w.data.Delete(context.Background(), store.Deletion{RunIDs: []string{first}})
+				require.NoError(t, err)
+				require.EqualValues(t, 1, n)
+			}
+			return forward()
+		})
+		second := bounce(t, w, wf, 2, soon)
+		require.True(t, gone)
+		waitAll(t, w, wf, second)
+		require.Equal(t, []int{2}, b.all())
+	})
+}

@@ -4,6 +4,7 @@ package sqlite
 
 import (
 	"errors"
+	"slices"
 
 	"github.com/holdfast-dev/holdfast/store"
 )
@@ -63,6 +64,14 @@ func (l *line) peek() (*seat, error) {
 	}
 	if l.next != nil {
 		return l.next, nil
+	}
+	if !l.gate.Begins() { // the claim has used the rate up: who is further back need not be met
+		l.walks = slices.DeleteFunc(l.walks, func(w *walk) bool {
+			if w.begins() {
+				l.rated = append(l.rated, w)
+			}
+			return w.begins()
+		})
 	}
 	for !l.ended {
 		p, err := l.meet(l.walks)

@@ -260,3 +260,26 @@ func TestAClaimHandsOverTheHistoryOfRunsThatNobodyHasBegun(t *testing.T) {
 	require.Len(t, runs, 3)
 	require.Equal(t, map[string]string{"r0": "small", "r2": "small"}, got, "without the large one")
 }
+
+// A claim that uses the rate up reads no more of the line than what it takes, however many
+// partitions there are.
+func TestAClaimThatUsesTheRateUpLeavesTheRestOfTheLineAlone(t *testing.T) {
+	st := open(t, file(t), sqlite.Options{Synchronous: sqlite.Off})
+	e := executor("e")
+	beat(t, st, e)
+	var batch []store.Change
+	for i := range 3000 {
+		_, c := create(fmt.Sprintf("r%04d", i), func(r *store.Run) { r.Queue, r.Partition = "q", fmt.Sprintf("p%04d", i) })
+		batch = append(batch, c)
+	}
+	for _, err := range st.Commit(t.Context(), batch) {
+		require.NoError(t, err)
+	}
+	require.NoError(t, st.PutQueue(t.Context(), store.Queue{Name: "q", Rate: 3, Per: time.Hour}))
+	before, held := st.Counts().Statements, store.Time(0)
+	runs, err := st.Claim(t.Context(), store.Claim{Executor: "e", Serves: e.Serves, Max: 4, AnyQueue: true, At: created, Held: func(_ string, until store.Time) { held = until }})
+	require.NoError(t, err)
+	require.Len(t, runs, 3)
+	require.NotZero(t, held)
+	require.Less(t, st.Counts().Statements-before, int64(40))
+}
