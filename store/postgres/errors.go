@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"net"
+	"reflect"
 
 	"github.com/holdfast-dev/holdfast/store"
 )
@@ -128,6 +129,26 @@ func sqlState(err error) string {
 	}
 	if errors.As(err, &e) {
 		return e.SQLState()
+	}
+	return ""
+}
+
+// routineOf returns the name of the server's function that has reported an error, which unlike its text is
+// the same in all languages; empty if it is not known. The drivers keep it in a field of one name.
+func routineOf(err error) string {
+	var e interface {
+		error
+		SQLState() string
+	}
+	if !errors.As(err, &e) {
+		return ""
+	}
+	v := reflect.Indirect(reflect.ValueOf(e))
+	if v.Kind() != reflect.Struct {
+		return ""
+	}
+	if f := v.FieldByName("Routine"); f.IsValid() && f.Kind() == reflect.String {
+		return f.String()
 	}
 	return ""
 }

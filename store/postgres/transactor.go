@@ -3,6 +3,7 @@ package postgres
 import (
 	"context"
 	"database/sql"
+	"database/sql/driver"
 	"errors"
 	"fmt"
 
@@ -87,6 +88,8 @@ type stepTx struct {
 	conn *sqlx.Conn
 	tx   *sqlx.Tx
 	over bool
+	// old: the server that the connection is to takes no writes; a failover has left it behind.
+	old bool
 }
 
 // Handle implements store.Tx.
@@ -95,6 +98,9 @@ func (t *stepTx) Handle() any { return t.tx }
 // end gives the connection back.
 func (t *stepTx) end() {
 	t.over = true
+	if t.old {
+		_ = t.conn.Raw(func(any) error { return driver.ErrBadConn }) // the pool makes another one
+	}
 	_ = t.conn.Close() // it only goes back to its pool, or is broken already
 	t.s.txs.permits <- struct{}{}
 	t.s.calls.Done()
@@ -226,6 +232,12 @@ func (t *stepTx) Again(err error) bool {
 	}
 	switch code := sqlState(err); {
 	case code == "40001", code == "40P01", code == "40003", code == "57P01", code == "57P02", code == "57P03", code == "25P03":
+		return true
+	case code == "25006":
+		t.old = true
+		return true
+	case code == "26000", code == "0A000" && routineOf(err) == "RevalidateCachedQuery":
+		// The driver had the statement prepared, and its tables have changed since. It prepares it again.
 		return true
 	case len(code) == 5:
 		return code[:2] == "08"

@@ -5,6 +5,7 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -265,4 +266,77 @@ func TestABodyThatEndsItsTransactionBySQLFails(t *testing.T) {
 		b.pgx = true
 		test(t, b)
 	})
+}
+
+// After a failover the pool may have a connection to the server that was the primary. It takes no writes, and
+// that is not the fault of the body.
+func TestATransactionOnAServerThatTakesNoWritesIsMadeAgainOnAnotherConnection(t *testing.T) {
+	for _, pgx := range []bool{false, true} {
+		t.Run(fmt.Sprintf("pgx %t", pgx), func(t *testing.T) {
+			b := newBank(t, "postgres")
+			b.pgx = pgx
+			const open = 8 // as many as there are at a time
+			var together sync.WaitGroup
+			together.Add(open)
+			wf := durable.Define("w", func(ctx context.Context, _ int) (int, error) {
+				g := durable.NewGroup(ctx)
+				for i := range open {
+					g.Go(fmt.Sprint(i), func(ctx context.Context) error {
+						_, err := durable.Transact(ctx, "age", func(_ context.Context, tx *sqlx.Tx) (int, error) {
+							together.Done()
+							together.Wait()
+							_, err := tx.Exec(`SET SESSION CHARACTERISTICS AS TRANSACTION READ ONLY`) // of those to come
+							return 0, err
+						})
+						return err
+					})
+				}
+				if err := g.Wait(); err != nil {
+					return 0, err
+				}
+				return durable.Transact(ctx, "move", func(_ context.Context, tx *sqlx.Tx) (int, error) { return 1, mark(tx, "x") })
+			})
+			ctx := b.engine(t, durable.Options{Workflows: []durable.Definition{wf}})
+			_, err := wf.Run(ctx, "r", 0)
+			require.NoError(t, err)
+			require.Equal(t, 1, b.applied(t, "x"))
+		})
+	}
+}
+
+// pgx keeps statements prepared. After a migration the server refuses those whose columns have changed, once.
+func TestAMigrationBetweenTwoTransactionsFailsNoStep(t *testing.T) {
+	b := newBank(t, "postgres")
+	b.pgx = true
+	b.db.MustExec(`CREATE TABLE items (id integer)`)
+	b.db.MustExec(`INSERT INTO items VALUES (1)`)
+	wf := durable.Define("w", func(ctx context.Context, n int) (int, error) {
+		for i := range n {
+			_, err := durable.Transact(ctx, "look", func(ctx context.Context, tx *sqlx.Tx) (int, error) {
+				if err := mark(tx, "x"); err != nil {
+					return 0, err
+				}
+				rows, err := tx.QueryxContext(ctx, `SELECT * FROM items WHERE id = $1`, 1)
+				if err != nil {
+					return 0, err
+				}
+				defer rows.Close()
+				for rows.Next() {
+					if _, err := rows.SliceScan(); err != nil {
+						return 0, err
+					}
+				}
+				return 1, rows.Err()
+			})
+			if err != nil {
+				return 0, err
+			}
+			b.db.MustExec(fmt.Sprintf(`ALTER TABLE items ADD COLUMN c%d integer`, i))
+		}
+		return n, nil
+	})
+	ctx := b.engine(t, durable.Options{Workflows: []durable.Definition{wf}})
+	_, err := wf.Run(ctx, "r", 4)
+	require.NoError(t, err)
+	require.Equal(t, 4, b.applied(t, "x"))
 }
