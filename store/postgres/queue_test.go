@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"math"
 	"math/rand/v2"
 	"slices"
 	"testing"
@@ -43,7 +44,7 @@ func (w *twins) create() {
 	run.CreatedAt = now.Add(-time.Duration(w.r.IntN(7200)) * time.Second)
 	run.Queue = pick(w, "", "p", "q", "q")
 	run.Partition = pick(w, "", "a", "b", "c", "d")
-	run.Priority = pick(w, int32(0), 0, 0, 1, -1)
+	run.Priority = pick(w, int32(0), 0, 0, 1, -1, math.MaxInt32, math.MinInt32)
 	run.WakeAt = pick(w, store.Time(0), 0, 0, now.Add(-time.Minute), now.Add(-time.Hour), now.Add(time.Hour))
 	run.Status = pick(w, store.Pending, store.Pending, store.Pending, store.Interrupted, store.Waiting)
 	run.Workflow = pick(w, "w", "w", "w2", "foreign")

@@ -249,11 +249,12 @@ FROM (
 
 -- name: queue_ahead (own)
 -- Whether a run is in line for a place, and how many of its queue and partition come
--- before it. The lanes of all workflows are found from one to the next.
+-- before it. The lanes of all workflows are found from one to the next. The sum of two
+-- ranks may need more than 64 bits.
 WITH RECURSIVE clock AS MATERIALIZED (SELECT (extract(epoch FROM pg_catalog.clock_timestamp())::numeric * 1000000::numeric)::bigint AS now),
 me AS MATERIALIZED (
   SELECT r.no, r.queue, r.partition,
-    CASE WHEN r.wake_at <> 0 AND r.status = 'pending' THEN r.wake_at ELSE r.created_at END - r.priority * 3600000000 AS rank,
+    CASE WHEN r.wake_at <> 0 AND r.status = 'pending' THEN least(r.wake_at, clock.now) ELSE r.created_at END - r.priority * 3600000000 AS rank,
     r.queue <> '' AND (NOT r.paused OR r.cancel_asked)
       AND (r.status = 'interrupted' AND r.code IN ('', 'not_registered') OR r.status = 'pending' AND NOT r.cancel_asked AND r.wake_at <= clock.now) AS lined
   FROM durable_runs r CROSS JOIN clock WHERE r.id = ANY($1::text[])),
@@ -293,7 +294,8 @@ SELECT me.lined, CASE WHEN NOT me.lined THEN 0 ELSE
   + (SELECT pg_catalog.count(*) FROM timed l CROSS JOIN clock JOIN durable_runs r
      ON r.queue <> '' AND r.status = 'pending' AND r.wake_at <> 0 AND NOT r.paused AND NOT r.cancel_asked
       AND r.queue = me.queue AND r.partition = me.partition AND r.workflow = l.workflow AND r.version = l.version AND r.priority = l.priority
-      AND r.wake_at <= clock.now AND (r.wake_at, r.no) < (me.rank + l.priority * 3600000000, me.no))
+      AND r.wake_at <= clock.now
+      AND (r.wake_at, r.no) < (least(greatest(me.rank::numeric + l.priority::numeric * 3600000000, 0), 9223372036854775807)::bigint, me.no))
   + (SELECT pg_catalog.count(*) FROM durable_runs r
      WHERE r.queue <> '' AND r.cancel_asked AND r.status IN ('pending', 'interrupted') AND r.status = 'interrupted' AND r.paused
        AND r.code IN ('', 'not_registered') AND r.queue = me.queue AND r.partition = me.partition
