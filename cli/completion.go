@@ -44,11 +44,38 @@ func completeIDs(c *invocation) []string {
 	if err != nil {
 		return nil
 	}
-	var ids []string
+	return offered(list, func(r *target.Run) (word, about string) {
+		return r.ID, show.Escape(r.Workflow) + " " + string(r.Status)
+	})
+}
+
+// offered returns the words that a shell may offer, each with what it is, if that is not empty:
+// those that the shell would not split.
+func offered[T any](list []T, of func(*T) (word, about string)) (words []string) {
 	for i := range list {
-		if show.Quote(list[i].ID) == list[i].ID { // others the shell would split
-			ids = append(ids, list[i].ID+"\t"+show.Escape(list[i].Workflow)+" "+list[i].Status)
+		word, about := of(&list[i])
+		if show.Quote(word) != word {
+			continue
 		}
+		if about != "" {
+			word += "\t" + about
+		}
+		words = append(words, word)
 	}
-	return ids
+	return words
+}
+
+// firstName offers the names of what list has, for the first argument of a command.
+func firstName[T any](list func(*invocation, target.Target) ([]T, error), name func(*T) string) func(*invocation, int) []string {
+	return func(c *invocation, n int) []string {
+		t, err := c.target()
+		if err != nil || n > 0 {
+			return nil
+		}
+		found, err := list(c, t)
+		if err != nil {
+			return nil
+		}
+		return offered(found, func(v *T) (string, string) { return name(v), "" })
+	}
 }

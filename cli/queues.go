@@ -27,22 +27,10 @@ again.`, `  durable queues ls
 
 // queueNames lists the names of the queues, for a shell to offer. On an error it lists
 // none.
-func queueNames(c *invocation, n int) (names []string) {
-	t, err := c.target()
-	if err != nil || n > 0 {
-		return nil
-	}
-	list, err := t.Queues(c.ctx)
-	if err != nil {
-		return nil
-	}
-	for i := range list {
-		if show.Quote(list[i].Name) == list[i].Name { // others the shell would split
-			names = append(names, list[i].Name)
-		}
-	}
-	return names
-}
+var queueNames = firstName(
+	func(c *invocation, t target.Target) ([]client.Queue, error) { return t.Queues(c.ctx) },
+	func(v *client.Queue) string { return v.Name },
+)
 
 func queueListCommand(a *app) *cobra.Command {
 	return a.command(spec{
@@ -207,44 +195,45 @@ type queueActed struct {
 
 func queuePauseCommand(a *app) *cobra.Command {
 	var reason string
-	cmd := a.command(spec{
-		use: "pause QUEUE", short: "Keep runs of a queue from getting a place", min: 1, max: 1, values: queueNames,
+	cmd := actOn(a, spec{
+		use: "pause QUEUE", short: "Keep runs of a queue from getting a place", values: queueNames,
 		long: `pause keeps runs of a queue from getting a place, in all processes and across restarts,
 until resume. Those that hold one go on to their end; new ones get in line.`,
 		example: `  durable queues pause emails --reason "the provider is down"
   durable queues resume emails`,
-		do: func(c *invocation, args []string) error {
-			t, err := c.target()
-			if err != nil {
-				return err
-			}
-			if err := t.PauseQueue(c.ctx, args[0], reason); err != nil {
-				return err
-			}
-			return c.print(queueActed{args[0], "paused"}, func() {
-				c.out.Printf("Queue %s paused\n", show.Escape(args[0]))
-				c.hint("Let it go on: %s", c.self("queues", "resume", args[0]))
-			})
-		},
+	}, func(c *invocation, t target.Target, name string) (any, func(), error) {
+		return queueActed{name, "paused"}, func() {
+			c.out.Printf("Queue %s paused\n", show.Escape(name))
+			c.hint("Let it go on: %s", c.self("queues", "resume", name))
+		}, t.PauseQueue(c.ctx, name, reason)
 	})
 	cmd.Flags().StringVar(&reason, "reason", "", "why, for people who look at the queue")
 	return cmd
 }
 
 func queueResumeCommand(a *app) *cobra.Command {
-	return a.command(spec{
-		use: "resume QUEUE", short: "Let runs of a paused queue get places again", min: 1, max: 1, values: queueNames,
+	return actOn(a, spec{
+		use: "resume QUEUE", short: "Let runs of a paused queue get places again", values: queueNames,
 		example: `  durable queues resume emails
   durable queues show emails`,
-		do: func(c *invocation, args []string) error {
-			t, err := c.target()
-			if err != nil {
-				return err
-			}
-			if err := t.ResumeQueue(c.ctx, args[0]); err != nil {
-				return err
-			}
-			return c.print(queueActed{args[0], "resumed"}, func() { c.out.Printf("Queue %s resumed\n", show.Escape(args[0])) })
-		},
+	}, func(c *invocation, t target.Target, name string) (any, func(), error) {
+		return queueActed{name, "resumed"}, func() { c.out.Printf("Queue %s resumed\n", show.Escape(name)) }, t.ResumeQueue(c.ctx, name)
 	})
+}
+
+// actOn makes a command that does something to one queue or schedule, and prints what it did.
+func actOn(a *app, s spec, do func(c *invocation, t target.Target, name string) (did any, say func(), err error)) *cobra.Command {
+	s.min, s.max = 1, 1
+	s.do = func(c *invocation, args []string) error {
+		t, err := c.target()
+		if err != nil {
+			return err
+		}
+		did, say, err := do(c, t, args[0])
+		if err != nil {
+			return err
+		}
+		return c.print(did, say)
+	}
+	return a.command(s)
 }

@@ -27,22 +27,10 @@ span that has passed.`, `  durable schedules ls
 }
 
 // scheduleNames lists the names of the schedules, for a shell to offer.
-func scheduleNames(c *invocation, n int) (names []string) {
-	t, err := c.target()
-	if err != nil || n > 0 {
-		return nil
-	}
-	list, err := t.Schedules(c.ctx)
-	if err != nil {
-		return nil
-	}
-	for i := range list {
-		if show.Quote(list[i].Name) == list[i].Name { // others the shell would split
-			names = append(names, list[i].Name)
-		}
-	}
-	return names
-}
+var scheduleNames = firstName(
+	func(c *invocation, t target.Target) ([]client.Schedule, error) { return t.Schedules(c.ctx) },
+	func(v *client.Schedule) string { return v.Name },
+)
 
 func scheduleListCommand(a *app) *cobra.Command {
 	return a.command(spec{
@@ -192,19 +180,10 @@ type scheduleActed struct {
 
 // actOnSchedule makes a command that does something to one schedule.
 func actOnSchedule(a *app, name, short, long, example string, do func(c *invocation, t target.Target, schedule string) (scheduleActed, string, error)) *cobra.Command {
-	return a.command(spec{
-		use: name + " SCHEDULE", short: short, long: long, example: example, min: 1, max: 1, values: scheduleNames,
-		do: func(c *invocation, args []string) error {
-			t, err := c.target()
-			if err != nil {
-				return err
-			}
-			did, line, err := do(c, t, args[0])
-			if err != nil {
-				return err
-			}
-			return c.print(did, func() { c.out.Printf("%s\n", line) })
-		},
+	s := spec{use: name + " SCHEDULE", short: short, long: long, example: example, values: scheduleNames}
+	return actOn(a, s, func(c *invocation, t target.Target, schedule string) (any, func(), error) {
+		did, line, err := do(c, t, schedule)
+		return did, func() { c.out.Printf("%s\n", line) }, err
 	})
 }
 

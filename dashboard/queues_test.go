@@ -144,7 +144,7 @@ func TestThePagesOfQueuesShowWhyRunsWaitAndOfferWhatIsAllowed(t *testing.T) {
 	page := s.browse("/queues").body
 	require.Contains(t, page, `data-key="emails"`)
 	require.Regexp(t, `1 of 1</td>`, page)
-	require.Contains(t, page, "1: 1 of 1 run")
+	require.Contains(t, page, ">1 of 1 run<")
 	require.Contains(t, page, "3 in 1.00 s")
 	require.Contains(t, page, `action="/queues/emails/do/pause"`)
 	require.Contains(t, page, `href="/?q=queue%3Aemails&#43;status%3Afailed"`)

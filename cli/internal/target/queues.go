@@ -14,9 +14,9 @@ import (
 	"github.com/holdfast-dev/holdfast/store"
 )
 
-// unknownQueue says that there is no such queue.
-func unknownQueue(name string, c *show.Commands) *show.Failure {
-	return &show.Failure{Code: "not_found", Exit: show.ExitNotFound, Message: "There is no queue " + name, Next: "List: " + c.Self("queues", "ls"), Err: durable.ErrNotFound}
+// unknown says that there is no queue or schedule, what, with a name.
+func unknown(what, name string, c *show.Commands) *show.Failure {
+	return &show.Failure{Code: "not_found", Exit: show.ExitNotFound, Message: "There is no " + what + " " + name, Next: "List: " + c.Self(what+"s", "ls"), Err: durable.ErrNotFound}
 }
 
 // Queues implements Target.
@@ -35,7 +35,7 @@ func (l *Local) Queues(ctx context.Context, names ...string) ([]client.Queue, er
 // lostQueue returns err, in our words if it says that there is no such queue.
 func (l *Local) lostQueue(names []string, err error) error {
 	if errors.Is(err, durable.ErrNotFound) && len(names) == 1 {
-		return unknownQueue(names[0], l.commands)
+		return unknown("queue", names[0], l.commands)
 	}
 	return err
 }
@@ -82,21 +82,28 @@ func (r *Remote) Queues(ctx context.Context, names ...string) ([]client.Queue, e
 		list, err := r.c.Queues(ctx)
 		return list, r.said(err)
 	}
-	list := make([]client.Queue, 0, len(names))
+	return named(ctx, r, "queue", names, r.c.Queue)
+}
+
+// named asks for each of the queues or schedules, what, with these names.
+func named[T any](ctx context.Context, r *Remote, what string, names []string, one func(context.Context, string) (T, error)) ([]T, error) {
+	list := make([]T, 0, len(names))
 	for _, name := range names {
-		q, err := r.c.Queue(ctx, name)
+		v, err := one(ctx, name)
 		if err != nil {
-			return nil, r.lostQueue(name, err)
+			return nil, r.lost(what, name, err)
 		}
-		list = append(list, q)
+		list = append(list, v)
 	}
 	return list, nil
 }
 
-func (r *Remote) lostQueue(name string, err error) error {
+// lost returns err, in our words if it says that there is no queue or schedule, what, with a
+// name.
+func (r *Remote) lost(what, name string, err error) error {
 	var e *client.Error
 	if errors.As(err, &e) && e.Code == "not_found" {
-		return unknownQueue(name, r.commands)
+		return unknown(what, name, r.commands)
 	}
 	return r.said(err)
 }
@@ -104,13 +111,13 @@ func (r *Remote) lostQueue(name string, err error) error {
 // PauseQueue implements Target.
 func (r *Remote) PauseQueue(ctx context.Context, name, reason string) error {
 	_, err := r.c.PauseQueue(ctx, name, reason)
-	return r.lostQueue(name, err)
+	return r.lost("queue", name, err)
 }
 
 // ResumeQueue implements Target.
 func (r *Remote) ResumeQueue(ctx context.Context, name string) error {
 	_, err := r.c.ResumeQueue(ctx, name)
-	return r.lostQueue(name, err)
+	return r.lost("queue", name, err)
 }
 
 // Retry implements Target.

@@ -5,18 +5,11 @@ import (
 	"errors"
 	"time"
 
-	"github.com/holdfast-dev/holdfast/cli/internal/show"
 	"github.com/holdfast-dev/holdfast/client"
-	"github.com/holdfast-dev/holdfast/durable"
 	"github.com/holdfast-dev/holdfast/internal/wire"
 	"github.com/holdfast-dev/holdfast/operate"
 	"github.com/holdfast-dev/holdfast/store"
 )
-
-// unknownSchedule says that there is no such schedule.
-func unknownSchedule(name string, c *show.Commands) *show.Failure {
-	return &show.Failure{Code: "not_found", Exit: show.ExitNotFound, Message: "There is no schedule " + name, Next: "List: " + c.Self("schedules", "ls"), Err: durable.ErrNotFound}
-}
 
 // Schedules implements Target.
 func (l *Local) Schedules(ctx context.Context, names ...string) ([]client.Schedule, error) {
@@ -39,7 +32,7 @@ func (l *Local) Schedules(ctx context.Context, names ...string) ([]client.Schedu
 
 func (l *Local) lostSchedule(name string, err error) error {
 	if errors.Is(err, operate.ErrScheduleNotFound) {
-		return unknownSchedule(name, l.commands)
+		return unknown("schedule", name, l.commands)
 	}
 	return err
 }
@@ -85,51 +78,35 @@ func (r *Remote) Schedules(ctx context.Context, names ...string) ([]client.Sched
 		list, err := r.c.Schedules(ctx)
 		return list, r.said(err)
 	}
-	list := make([]client.Schedule, 0, len(names))
-	for _, name := range names {
-		s, err := r.c.Schedule(ctx, name)
-		if err != nil {
-			return nil, r.lostSchedule(name, err)
-		}
-		list = append(list, s)
-	}
-	return list, nil
-}
-
-func (r *Remote) lostSchedule(name string, err error) error {
-	var e *client.Error
-	if errors.As(err, &e) && e.Code == "not_found" {
-		return unknownSchedule(name, r.commands)
-	}
-	return r.said(err)
+	return named(ctx, r, "schedule", names, r.c.Schedule)
 }
 
 // PauseSchedule implements Target.
 func (r *Remote) PauseSchedule(ctx context.Context, name, reason string) error {
 	_, err := r.c.PauseSchedule(ctx, name, reason)
-	return r.lostSchedule(name, err)
+	return r.lost("schedule", name, err)
 }
 
 // ResumeSchedule implements Target.
 func (r *Remote) ResumeSchedule(ctx context.Context, name string) error {
 	_, err := r.c.ResumeSchedule(ctx, name)
-	return r.lostSchedule(name, err)
+	return r.lost("schedule", name, err)
 }
 
 // TriggerSchedule implements Target.
 func (r *Remote) TriggerSchedule(ctx context.Context, name, key string) (string, error) {
 	done, err := r.c.TriggerSchedule(ctx, name, key)
-	return done.RunID, r.lostSchedule(name, err)
+	return done.RunID, r.lost("schedule", name, err)
 }
 
 // DeleteSchedule implements Target.
 func (r *Remote) DeleteSchedule(ctx context.Context, name string) error {
 	_, err := r.c.DeleteSchedule(ctx, name)
-	return r.lostSchedule(name, err)
+	return r.lost("schedule", name, err)
 }
 
 // BackfillSchedule implements Target.
 func (r *Remote) BackfillSchedule(ctx context.Context, name string, from, to time.Time, dry bool) (client.Backfill, error) {
 	done, err := r.c.BackfillSchedule(ctx, name, client.BackfillRequest{From: from, To: to, DryRun: dry})
-	return done, r.lostSchedule(name, err)
+	return done, r.lost("schedule", name, err)
 }

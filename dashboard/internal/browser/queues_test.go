@@ -41,7 +41,7 @@ func queued(t *testing.T) *site {
 func TestAQueueIsPausedInPlaceAndThePageFollowsWhatOthersDo(t *testing.T) {
 	s := queued(t)
 	b := s.visit("/queues")
-	b.shows("2: 1 of 1 run")
+	b.shows("1 of 1 run")
 	b.press("Pause")
 	b.shows("Paused")
 	b.notReloaded()

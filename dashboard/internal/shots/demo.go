@@ -116,8 +116,7 @@ var invoice = durable.Define("invoice", func(ctx context.Context, order string) 
 })
 
 // demo makes the runs, and returns an engine that goes on executing them.
-func demo(ctx context.Context) (*durable.Engine, func(), error) {
-	data := memory.Open()
+func demo(ctx context.Context, data *memory.Store) (*durable.Engine, func(), error) {
 	s := &shop{hang: map[string]bool{"order-4711": true}, down: true}
 	checkout := durable.Define("checkout", s.checkout, durable.Version("v3"), durable.Steps("validate", "quote", "charge", "address", "packing-slip", "approve", "ship"))
 	agent := durable.Define("support-agent", func(ctx context.Context, q string) (bool, error) {
@@ -199,8 +198,12 @@ func demo(ctx context.Context) (*durable.Engine, func(), error) {
 	go func() { _ = web1.Close(); _ = web4.Close() }()
 	time.Sleep(2200 * time.Millisecond)
 
-	web2, _, err := boot("web-2", checkout, invoice, agent, imports, cleanup)
+	// It lives on, and serves the pages.
+	web2, err := durable.Open(ctx, data.Handle(), durable.Options{Name: "web-2", Workflows: []durable.Definition{checkout, invoice, agent, imports, cleanup}, Lease: time.Second, Grace: -1, Logger: quiet})
 	if err != nil {
+		return nil, nil, err
+	}
+	if _, err := web2.Recover(ctx); err != nil {
 		return nil, nil, err
 	}
 	on2 := durable.NewContext(ctx, web2)

@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"github.com/holdfast-dev/holdfast/dashboard"
+	"github.com/holdfast-dev/holdfast/store/memory"
 )
 
 func main() {
@@ -30,13 +31,23 @@ func main() {
 
 func run(out, serve string) error {
 	ctx := context.Background()
-	eng, stop, err := demo(ctx)
+	data := memory.Open()
+	eng, stop, err := demo(ctx, data)
 	if err != nil {
 		return err
 	}
 	defer stop()
+	stopLines := func() {}
+	defer func() { stopLines() }()
+	fill := func() (err error) {
+		stopLines, err = lines(ctx, data.Handle())
+		return err
+	}
 	o := dashboard.Options{ShowPayloads: true, Redact: redact, User: func(context.Context) string { return "jo@shop" }}
 	if serve != "" {
+		if err := fill(); err != nil {
+			return err
+		}
 		return dashboard.ListenAndServe(ctx, serve, eng, o)
 	}
 	l, err := net.Listen("tcp", "127.0.0.1:0")
@@ -46,5 +57,12 @@ func run(out, serve string) error {
 	srv := &http.Server{Handler: dashboard.Handler(eng, o), ReadHeaderTimeout: 5 * time.Second}
 	defer srv.Close()
 	go func() { _ = srv.Serve(l) }()
-	return shoot(ctx, "http://"+l.Addr().String(), out)
+	base := "http://" + l.Addr().String()
+	if err := shoot(ctx, base, out, pages); err != nil {
+		return err
+	}
+	if err := fill(); err != nil { // only now: these runs would fill the list of all runs
+		return err
+	}
+	return shoot(ctx, base, out, linePages)
 }

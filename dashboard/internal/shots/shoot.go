@@ -17,12 +17,9 @@ var cards = regexp.MustCompile(`\b\d{4} \d{4} \d{4} \d{4}\b`)
 // redact hides card numbers wherever they appear.
 func redact(s string) string { return cards.ReplaceAllString(s, "[redacted]") }
 
-// pages lists the pages to capture; more is the height needed beyond that of a
+// pages lists the pages to capture; more is the height that is needed beyond that of a
 // screen.
-var pages = []struct {
-	name, path string
-	more       int64
-}{
+var pages = []page{
 	{"runs", "/", 0},
 	{"run", "/runs/order-4711?step=charge", 0},
 	{"run-failed", "/runs/order-4698?panel=resume", 0},
@@ -32,18 +29,32 @@ var pages = []struct {
 	{"no-match", "/?q=workflow:checkout+status:failed+since:1s", 0},
 }
 
+// linePages are the pages of what lines makes.
+var linePages = []page{
+	{"queues", "/queues", -400},
+	{"queue", "/queues/emails", -300},
+	{"schedules", "/schedules", -400},
+	{"schedule", "/schedules/nightly-digest?from=2026-11-01&to=2026-11-08", 40},
+}
+
+type page struct {
+	name, path string
+	more       int64
+}
+
 // looks are the settings in which each page is captured.
 var looks = []struct {
 	name          string
 	width, height int64
 	dark, phone   bool
+	least         int64 // of more
 }{
-	{"light", 1400, 1000, false, false},
-	{"dark", 1400, 1000, true, false},
-	{"phone", 390, 844, false, true},
+	{"light", 1400, 1000, false, false, -1000},
+	{"dark", 1400, 1000, true, false, -1000},
+	{"phone", 390, 844, false, true, 0},
 }
 
-func shoot(ctx context.Context, base, out string) error {
+func shoot(ctx context.Context, base, out string, pages []page) error {
 	if err := os.MkdirAll(out, 0o755); err != nil {
 		return err
 	}
@@ -58,7 +69,7 @@ func shoot(ctx context.Context, base, out string) error {
 			if l.dark {
 				scheme = "dark"
 			}
-			png, err := shot(tab, base+p.path, l.width, l.height+p.more, scheme, l.phone)
+			png, err := shot(tab, base+p.path, l.width, l.height+max(p.more, l.least), scheme, l.phone)
 			if err != nil {
 				return fmt.Errorf("%s, %s: %w", p.name, l.name, err)
 			}
