@@ -1,0 +1,394 @@
+package proof_test
+
+import (
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/holdfast-dev/holdfast/store"
+)
+
+// between is when something happened, in µs: not before from, and not after to.
+type between struct{ from, to int64 }
+
+// surelyBefore reports whether b happened before c.
+func (b between) surelyBefore(c between) bool { return b.to < c.from }
+
+// book is what is known of all runs in the end: what the ledger says, and what the store does.
+type book struct {
+	facts []fact
+	runs  map[string]store.Run
+	// begins is when a run was let in: during the claim that took it. Of one whose process was
+	// killed before it could tell, some claim that the kill has cut short has taken it.
+	begins map[string]between
+	// starts are the starts that have returned, by run; one has several if it is debounced.
+	starts map[string][]fact
+	// tolerance is how far the clock of an engine may be from that of the store: as long as
+	// the slowest heartbeat took, from which it knows that clock.
+	tolerance int64
+}
+
+func readBook(t *testing.T, st store.Store, o orders) *book {
+	t.Helper()
+	b := &book{facts: ledger(t, o), runs: map[string]store.Run{}, begins: map[string]between{}, starts: map[string][]fact{}}
+	for f := (store.Filter{Limit: 500}); ; {
+		page, err := st.List(t.Context(), f)
+		require.NoError(t, err)
+		for _, r := range page.Runs {
+			b.runs[r.ID] = r
+			soundHistory(t, st, r)
+		}
+		if f.After = page.Next; f.After == "" {
+			break
+		}
+	}
+	claiming := map[string]int64{} // the claims of which no end is known
+	for _, f := range b.facts {
+		switch call := fmt.Sprint(f.PID, "/", f.N); f.What {
+		case "claiming":
+			claiming[call] = f.At
+		case "claimed":
+			for _, id := range f.IDs {
+				require.NotContains(t, b.begins, id, "it was let in twice")
+				b.begins[id] = between{claiming[call], f.At}
+			}
+			delete(claiming, call)
+		case "enter":
+			if _, known := b.begins[f.Run]; known {
+				break
+			}
+			cut := between{math.MaxInt64, f.At}
+			for _, at := range claiming {
+				cut.from = min(cut.from, at)
+			}
+			require.LessOrEqual(t, cut.from, f.At, "%s is executed, and no claim has taken it", f.Run)
+			b.begins[f.Run] = cut
+		case "started":
+			b.starts[f.Run] = append(b.starts[f.Run], f)
+		case "beat":
+			b.tolerance = max(b.tolerance, int64(f.N))
+		}
+	}
+	return b
+}
+
+// soundHistory reads one run back: it has ended well, and each thing in it happened once.
+func soundHistory(t *testing.T, st store.Store, r store.Run) {
+	t.Helper()
+	require.Equal(t, store.Completed, r.Status, "run %s: %s", r.ID, r.Reason)
+	h, err := st.Load(t.Context(), r.ID, store.Cursor{All: true})
+	require.NoError(t, err)
+	count := map[store.Type]int{}
+	var before store.Event
+	for e, err := range h.Events {
+		require.NoError(t, err)
+		require.Equal(t, before.Seq+1, e.Seq, "run %s", r.ID)
+		require.Equal(t, store.Seal(r.ID, before.Sum, &e), e.Sum, "run %s, event %d", r.ID, e.Seq)
+		before = e
+		count[e.Type]++
+	}
+	require.Equal(t, 1, count[store.WorkflowStarted], "run %s began once", r.ID)
+	require.Equal(t, 1, count[store.WorkflowCompleted], "run %s ended once", r.ID)
+	require.Equal(t, 2, count[store.StepCompleted], "each of the two steps of run %s was recorded once", r.ID)
+}
+
+func (b *book) count(what string) (n int) {
+	for _, f := range b.facts {
+		if f.What == what {
+			n++
+		}
+	}
+	return n
+}
+
+func (b *book) checkAll(t *testing.T) {
+	t.Helper()
+	b.checkNothingLost(t)
+	b.checkNothingTwice(t)
+	b.checkPlaces(t)
+	b.checkRates(t)
+	b.checkTurns(t)
+	b.checkRanks(t)
+	b.checkDelays(t)
+	b.checkPauses(t)
+	b.checkDedup(t)
+	b.checkDebounce(t)
+	t.Logf("%d runs, %d kills, %d bodies, the clocks of engines at most %d µs off", len(b.runs), b.count("killing"), b.count("enter"), b.tolerance)
+}
+
+// Whatever start has returned, its run is there, in its place, and was executed.
+func (b *book) checkNothingLost(t *testing.T) {
+	t.Helper()
+	for id, starts := range b.starts {
+		r, there := b.runs[id]
+		require.True(t, there, "the start of %s has returned, and it is lost", id)
+		for _, f := range starts {
+			require.Equal(t, []any{f.Queue, f.Part, f.Priority}, []any{r.Queue, r.Partition, int(r.Priority)}, "where %s stands in line", id)
+		}
+		require.Contains(t, b.begins, id)
+	}
+	for id := range b.begins {
+		require.Contains(t, b.runs, id, "a run was executed that is not there")
+	}
+}
+
+// A body is executed again only where the process was killed that had it.
+func (b *book) checkNothingTwice(t *testing.T) {
+	t.Helper()
+	killed, had := map[int]bool{}, map[string]int{}
+	again := 0
+	for _, f := range b.facts {
+		switch f.What {
+		case "killing":
+			killed[f.PID] = true
+		case "enter":
+			body := f.Run + "/" + f.Step
+			if pid, ok := had[body]; ok {
+				require.True(t, killed[pid], "%s is executed by %d, and was by %d, which lives", body, f.PID, pid)
+				again++
+			}
+			had[body] = f.PID
+		}
+	}
+	t.Logf("%d bodies were under way at a kill and were executed again", again)
+}
+
+// No more runs are executed at once than the queue lets in: a run is from its first body to the
+// end of its last, also while its process is dead, because it holds its place.
+func (b *book) checkPlaces(t *testing.T) {
+	t.Helper()
+	limit := map[string]int{}
+	for _, q := range queueRules {
+		limit[q.Name] = q.Max
+		for _, part := range []string{"", "0", "1", "2"} {
+			limit[q.Name+" of "+part] = q.MaxPerPartition
+		}
+	}
+	const perProcess = " in process "
+	in, now, most := map[string][]string{}, map[string]int{}, map[string]int{}
+	leave := func(run string) {
+		for _, k := range in[run] {
+			now[k]--
+		}
+		delete(in, run)
+	}
+	had := map[int][]string{} // by process, the runs that it has executed
+	for _, f := range b.facts {
+		switch f.What {
+		case "killing": // its runs are in no process until another has them
+			for _, run := range had[f.PID] {
+				in[run] = slices.DeleteFunc(in[run], func(k string) bool {
+					here := strings.HasSuffix(k, fmt.Sprint(perProcess, f.PID))
+					if here {
+						now[k]--
+					}
+					return here
+				})
+			}
+		case "leave":
+			leave(f.Run)
+		case "enter":
+			leave(f.Run)
+			in[f.Run] = []string{f.Queue, f.Queue + " of " + f.Part, fmt.Sprint(f.Queue, perProcess, f.PID)}
+			had[f.PID] = append(had[f.PID], f.Run)
+			for _, k := range in[f.Run] {
+				now[k]++
+				most[k] = max(most[k], now[k])
+			}
+			for _, k := range in[f.Run][:2] {
+				if limit[k] > 0 {
+					require.LessOrEqual(t, now[k], limit[k], "%s, when %s came", k, f.Run)
+				}
+			}
+			if f.Queue == "limits" {
+				require.LessOrEqual(t, now[in[f.Run][2]], 2, "%s, when %s came", in[f.Run][2], f.Run)
+			}
+		}
+	}
+	t.Logf("at once: %d of 3 in limits, %d of 2 in naps, %d of 2 in turns, %d of 1 in ranks", most["limits"], most["naps"], most["turns"], most["ranks"])
+}
+
+// No window of the rate has more beginnings, however it is laid: those that surely lie in one
+// that begins with a claim are counted.
+func (b *book) checkRates(t *testing.T) {
+	t.Helper()
+	const rate, per = 4, 400_000
+	var begins []between
+	for id, w := range b.begins {
+		if b.runs[id].Queue == "rate" {
+			begins = append(begins, w)
+		}
+	}
+	full := 0
+	for _, first := range begins {
+		in := 0
+		for _, w := range begins {
+			if w.from >= first.from && w.to < first.from+per {
+				in++
+			}
+		}
+		require.LessOrEqual(t, in, rate, "in %d µs from %d", per, first.from)
+		if in == rate {
+			full++
+		}
+	}
+	t.Logf("%d of %d windows of the rate were surely full", full, len(begins))
+}
+
+// line returns when the runs of a queue were surely in line, those whose start has returned.
+func (b *book) line(queue string) map[string]int64 {
+	since := map[string]int64{}
+	for id, starts := range b.starts {
+		if starts[0].Queue == queue {
+			since[id] = starts[0].At
+		}
+	}
+	return since
+}
+
+// Tenants take turns: while a run is in line, any other tenant begins at most as many runs as
+// its own does until it is let in, itself included.
+func (b *book) checkTurns(t *testing.T) {
+	t.Helper()
+	part := func(id string) string { return b.runs[id].Partition }
+	waited := 0
+	for id, since := range b.line("turns") {
+		me, own, others := b.begins[id], 1, map[string]int{}
+		for other, w := range b.begins {
+			switch {
+			case b.runs[other].Queue != "turns" || other == id:
+			case part(other) == part(id) && w.to >= since && w.from <= me.to:
+				own++
+			case part(other) != part(id) && w.from > since && w.surelyBefore(me):
+				others[part(other)]++
+			}
+		}
+		for tenant, n := range others {
+			waited++
+			require.LessOrEqual(t, n, own, "%d runs of %s began while %s of %s was in line, and %d of its own", n, tenant, id, part(id), own)
+		}
+	}
+	t.Logf("%d times a run waited for another tenant", waited)
+}
+
+// Within a partition the run comes first that has waited longest, an hour longer for each step
+// of its priority: none is overtaken by one that has become due later than that.
+func (b *book) checkRanks(t *testing.T) {
+	t.Helper()
+	rank := func(id string) int64 {
+		f := b.starts[id][0]
+		return f.Due - int64(f.Priority)*time.Hour.Microseconds()
+	}
+	inLine, pairs := b.line("ranks"), 0
+	for id, since := range inLine {
+		for other := range inLine {
+			if rank(id) < rank(other) && since < b.begins[other].from {
+				pairs++
+				require.False(t, b.begins[other].surelyBefore(b.begins[id]), "%s, of rank %d, began before %s, of rank %d, which was in line", other, rank(other), id, rank(id))
+			}
+		}
+	}
+	t.Logf("%d pairs of runs were in line together", pairs)
+}
+
+// No run begins before it is due.
+func (b *book) checkDelays(t *testing.T) {
+	t.Helper()
+	for id, starts := range b.starts {
+		for _, f := range starts {
+			if f.Delay > 0 {
+				require.GreaterOrEqual(t, b.begins[id].to, f.Since+f.Delay-b.tolerance, "%s began too early", id)
+			}
+		}
+	}
+}
+
+// A queue that is paused lets nobody in.
+func (b *book) checkPauses(t *testing.T) {
+	t.Helper()
+	paused, in := map[string]int64{}, 0
+	for _, f := range b.facts {
+		switch f.What {
+		case "paused":
+			paused[f.Queue] = f.At
+		case "resuming":
+			for id, w := range b.begins {
+				require.False(t, b.runs[id].Queue == f.Queue && w.from > paused[f.Queue] && w.to < f.At, "%s was let in while %s was paused", id, f.Queue)
+			}
+			in++
+		}
+	}
+	t.Logf("%d pauses", in)
+}
+
+// Of the runs with one key, the next is started only when the one before has ended.
+func (b *book) checkDedup(t *testing.T) {
+	t.Helper()
+	left := map[string]int64{} // when the last body of a run has ended
+	for _, f := range b.facts {
+		switch f.What {
+		case "leave":
+			left[f.Run] = f.At
+		case "refused":
+			require.Contains(t, b.runs, f.Run, "who refuses a start is there")
+			require.Equal(t, "once", b.runs[f.Run].Queue)
+			require.Equal(t, f.Key, b.runs[f.Run].Dedup, "it has the key")
+		}
+	}
+	for id, starts := range b.starts {
+		if starts[0].Queue != "once" {
+			continue
+		}
+		for other, ones := range b.starts {
+			if other != id && ones[0].Queue == "once" && ones[0].Key == starts[0].Key && ones[0].At < starts[0].Since {
+				require.Less(t, left[other], starts[0].At, "%s was started with the key of %s, which had not ended", id, other)
+			}
+		}
+	}
+}
+
+// A start with Debounce is executed with its own input or with that of a later start, no
+// earlier than the wait after it, but for the longest wait after the first.
+func (b *book) checkDebounce(t *testing.T) {
+	t.Helper()
+	asked, returned, killed := map[int]fact{}, map[int]fact{}, map[int]int64{}
+	input := map[string]int{} // what a run was executed with
+	for _, f := range b.facts {
+		switch {
+		case f.What == "killing":
+			killed[f.PID] = f.At
+		case f.Queue != "bounce":
+		case f.What == "starting":
+			asked[f.N] = f
+		case f.What == "started":
+			returned[f.N] = f
+		case f.What == "enter":
+			if n, ok := input[f.Run]; ok {
+				require.Equal(t, n, f.N, "%s has one input", f.Run)
+			}
+			input[f.Run] = f.N
+		}
+	}
+	joined := 0
+	for _, start := range returned {
+		id := start.Run
+		last, ok := returned[input[id]]
+		if !ok { // its process was killed before it could tell
+			last = asked[input[id]]
+			last.Run, last.At = id, killed[last.PID]
+		}
+		require.Equal(t, id, last.Run, "%s was executed with the input of another run", id)
+		require.LessOrEqual(t, start.Since, last.At, "the input of start %d is lost: %s was executed with that of %d, which had returned before", start.N, id, input[id])
+		due := min(start.Since+bounceWait.Microseconds(), int64(b.runs[id].CreatedAt)+bounceMost.Microseconds())
+		require.GreaterOrEqual(t, b.begins[id].to, due-2*b.tolerance, "%s began too early after start %d", id, start.N)
+		if start.N != input[id] {
+			joined++
+		}
+	}
+	t.Logf("%d of %d debounced starts became part of another", joined, len(returned))
+}
