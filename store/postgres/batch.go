@@ -98,7 +98,7 @@ func (c *claiming) transact(w *wire, b *batch) error {
 	if err := c.lockRuns(w, b, list); err != nil || len(b.got) == 0 {
 		return err
 	}
-	if err := c.changeRows(w, b.got); err != nil {
+	if err := readAttributes(w, withAttributes(b.got)); err != nil {
 		return err
 	}
 	if err := saveQueues(w, b); err != nil {
@@ -107,8 +107,7 @@ func (c *claiming) transact(w *wire, b *batch) error {
 	return w.commit()
 }
 
-// lockRuns locks the runs of a list that are available, and appends the events of
-// their claims.
+// lockRuns locks the runs of a list that are available, and takes them.
 func (c *claiming) lockRuns(w *wire, b *batch, list []line.Run) error {
 	found := map[int64]*claimed{}
 	if err := c.lock(w, b, list, found); err != nil {
@@ -131,7 +130,7 @@ func (c *claiming) lockRuns(w *wire, b *batch, list []line.Run) error {
 		if err != nil {
 			return err
 		}
-		written, err := appendClaims(w, ready)
+		written, err := c.takeRuns(w, ready)
 		if err != nil {
 			return err
 		}
@@ -216,43 +215,40 @@ func (c *claiming) available(w *wire, list []line.Run, found map[int64]*claimed)
 	return ready, nil
 }
 
-func appendClaims(w *wire, list []*claimed) (map[int64]bool, error) {
+// takeRuns writes what claims change, and returns the numbers of those whose events found
+// their places.
+func (c *claiming) takeRuns(w *wire, list []*claimed) (map[int64]bool, error) {
 	written := map[int64]bool{}
 	if len(list) == 0 {
 		return written, nil
 	}
 	var a [17]array
+	var statuses, strikes, resumes, started, updated array
 	for _, k := range list {
-		addEvent(&a, k.No, k.row.Last.Epoch, k.row.Last)
-	}
-	err := w.query("append_claims", func(v []driverValue) error {
-		written[v[0].(int64)] = true
-		return nil
-	}, values(a[:15])...)
-	return written, err
-}
-
-// changeRows changes the rows of claimed runs, and fills in their attributes.
-func (c *claiming) changeRows(w *wire, list []*claimed) error {
-	var nos, statuses, epochs, strikes, resumes, started, updated array
-	with := map[int64]*store.Run{}
-	for _, k := range list {
-		nos.int(k.No)
+		addEvent(&a, k.No, k.row.Epoch, k.row.Last)
 		statuses.text(string(k.row.Status))
-		epochs.int(k.row.Epoch)
 		strikes.int(int64(k.row.Strikes))
 		resumes.int(int64(k.row.Resumes))
 		started.int(int64(k.row.StartedAt))
 		updated.int(int64(k.row.UpdatedAt))
+	}
+	args := append(values(a[:15]), c.claim.Executor, statuses.value(), strikes.value(), resumes.value(), started.value(), updated.value())
+	err := w.query("take_runs", func(v []driverValue) error {
+		written[v[0].(int64)] = true
+		return nil
+	}, args...)
+	return written, err
+}
+
+// withAttributes returns the claimed runs that have attributes.
+func withAttributes(list []*claimed) map[int64]*store.Run {
+	with := map[int64]*store.Run{}
+	for _, k := range list {
 		if k.attributes > 0 {
 			with[k.No] = k.row
 		}
 	}
-	_, err := w.exec("claim_rows", nos.value(), statuses.value(), c.claim.Executor, epochs.value(), strikes.value(), resumes.value(), started.value(), updated.value())
-	if err != nil {
-		return err
-	}
-	return readAttributes(w, with)
+	return with
 }
 
 // readAttributes fills in the attributes of runs that have some.

@@ -1,5 +1,5 @@
 -- Claims: these statements choose, lock and change runs, in one transaction with
--- append_claims (event.sql); those of queue.sql choose among the runs in line
+-- take_runs (event.sql); those of queue.sql choose among the runs in line
 -- (../claim.go).
 -- $2 are the owners whose runs may be claimed: none (''), and executors
 -- that are not live. $3 $4 are pairs of workflow and version served.
@@ -156,14 +156,6 @@ CROSS JOIN LATERAL (
       AND NOT EXISTS (SELECT 1 FROM durable_branches b WHERE b.run_no = r.no) AS whole
   FROM durable_events l WHERE l.run_no = r.no ORDER BY l.seq DESC LIMIT 1) e
 ORDER BY i.ord LIMIT $2 FOR UPDATE OF r
-
--- name: claim_rows (own)
--- What a claim changes in rows, which it has locked.
-UPDATE durable_runs r SET status = u.status, owner = $3, epoch = u.epoch, strikes = u.strikes, resumes = u.resumes, started_at = u.started_at,
-  updated_at = u.updated_at
-FROM unnest($1::bigint[], $2::text[], $4::bigint[], $5::integer[], $6::integer[], $7::bigint[], $8::bigint[])
-  AS u (no, status, epoch, strikes, resumes, started_at, updated_at)
-WHERE r.no = u.no
 
 -- name: run_after_claim (own)
 -- For a claim whose answer was lost: the run, if the claim took effect.

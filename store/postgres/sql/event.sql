@@ -92,18 +92,26 @@ SELECT f.no, f.was, f.owned, f.stopped FROM fit f
 UNION ALL
 SELECT a.run_no, NULL, NULL, NULL FROM appended a WHERE a.run_no NOT IN (SELECT f.no FROM fit f)
 
--- name: append_claims (own)
--- The events of claims. Plain appends take no lock on the row, so the place of one may
--- be taken meanwhile: then its run does not come back, and the claim reads the log
--- again.
-INSERT INTO durable_events (run_no, seq, epoch, branch, type, key, attempt, ordinal, at, took, active, steps, data, payload, sum)
-SELECT e.run_no, e.seq, e.epoch, e.branch, e.type, e.key, e.attempt, e.ordinal, e.at, e.took, e.active, e.steps, e.data, e.payload, e.sum
-FROM unnest($1::bigint[], $2::bigint[], $3::bigint[], $4::integer[], $5::text[], $6::text[], $7::integer[], $8::integer[], $9::bigint[],
-            $10::bigint[], $11::bigint[], $12::integer[], $13::text[], $14::bytea[], $15::bigint[])
-  AS e (run_no, seq, epoch, branch, type, key, attempt, ordinal, at, took, active, steps, data, payload, sum)
-ORDER BY e.run_no
-ON CONFLICT (run_no, seq) DO NOTHING
-RETURNING run_no
+-- name: take_runs (own)
+-- The events of claims, and what they change in rows, which are locked. Plain appends take
+-- no lock on the row, so the place of an event may be taken meanwhile: then its run does not
+-- come back, and the claim reads the log again.
+WITH appended AS (
+  INSERT INTO durable_events (run_no, seq, epoch, branch, type, key, attempt, ordinal, at, took, active, steps, data, payload, sum)
+  SELECT e.run_no, e.seq, e.epoch, e.branch, e.type, e.key, e.attempt, e.ordinal, e.at, e.took, e.active, e.steps, e.data, e.payload, e.sum
+  FROM unnest($1::bigint[], $2::bigint[], $3::bigint[], $4::integer[], $5::text[], $6::text[], $7::integer[], $8::integer[], $9::bigint[],
+              $10::bigint[], $11::bigint[], $12::integer[], $13::text[], $14::bytea[], $15::bigint[])
+    AS e (run_no, seq, epoch, branch, type, key, attempt, ordinal, at, took, active, steps, data, payload, sum)
+  ORDER BY e.run_no
+  ON CONFLICT (run_no, seq) DO NOTHING
+  RETURNING run_no
+)
+UPDATE durable_runs r SET status = u.status, owner = $16::text, epoch = u.epoch, strikes = u.strikes, resumes = u.resumes, started_at = u.started_at,
+  updated_at = u.updated_at
+FROM unnest($1::bigint[], $17::text[], $3::bigint[], $18::integer[], $19::integer[], $20::bigint[], $21::bigint[])
+  AS u (no, status, epoch, strikes, resumes, started_at, updated_at)
+WHERE r.no = u.no AND (u.no IN (SELECT a.run_no FROM appended a)) IS TRUE
+RETURNING r.no
 
 -- name: read_back (own)
 -- The outcome of Changes whose events were not written (S6): for each, the
