@@ -31,6 +31,9 @@ type transactions struct {
 	// one that was interrupted, after which SQLite has rolled the transaction back
 	// and would commit each further statement on its own.
 	mayCommit atomic.Bool
+	// own has the statements of ours that are prepared on that connection. It is used only in
+	// what pinnedTx passes to the connection, which lets one at a time in.
+	own *conn
 }
 
 // connector opens the connection of transactions.
@@ -72,7 +75,21 @@ func (t *transactions) close() error {
 	if t.db == nil {
 		return nil
 	}
-	return t.db.Close()
+	err := t.forget()
+	return errors.Join(err, t.db.Close())
+}
+
+// forget closes the statements that are prepared on a connection which is no longer used.
+func (t *transactions) forget() error {
+	c := t.own
+	if t.own = nil; c == nil {
+		return nil
+	}
+	var errs []error
+	for _, st := range c.stmts {
+		errs = append(errs, st.Close())
+	}
+	return errors.Join(errs...)
 }
 
 // BeginTx implements store.Transactor. The transaction has the write lock of the file
@@ -92,13 +109,15 @@ func (s *Store) BeginTx(ctx context.Context) (store.Tx, error) {
 		s.give(c)
 		return nil, s.fail("open a connection for transactions", err, false)
 	}
-	err = s.whileBusy(ctx, func() (err error) {
-		// Its context would roll the transaction back at any moment.
-		t.tx, err = s.txs.db.BeginTxx(context.Background(), nil)
-		return err
-	})
+	// Its context would roll the transaction back at any moment.
+	if t.conn, err = s.txs.db.Connx(context.Background()); err == nil {
+		err = s.whileBusy(ctx, func() (err error) {
+			t.tx, err = t.conn.BeginTxx(context.Background(), nil)
+			return err
+		})
+	}
 	if err != nil {
-		s.give(c)
+		t.give()
 		return nil, s.fail("begin a transaction", err, false)
 	}
 	return t, nil
@@ -112,9 +131,57 @@ func (s *Store) OneWriter() bool { return true }
 type stepTx struct {
 	s      *Store
 	writer *conn
+	conn   *sqlx.Conn // that of tx
 	tx     *sqlx.Tx
 	over   bool
 }
+
+// give gives back what t holds.
+func (t *stepTx) give() {
+	if t.conn != nil {
+		_ = t.conn.Close() // it goes back to its pool
+	}
+	t.s.give(t.writer)
+}
+
+// pinnedTx carries out our statements on the connection of a transaction, without database/sql,
+// which costs as much as a small statement itself. A statement that a goroutine of the user's has left behind is not
+// carried out meanwhile.
+type pinnedTx struct{ t *stepTx }
+
+func (p pinnedTx) on(do func(*conn) error) error {
+	return p.t.conn.Raw(func(dc any) error {
+		raw, ok := dc.(*sqlite3.SQLiteConn)
+		if !ok {
+			return fmt.Errorf("sqlite: the connection is a %T of another driver", dc)
+		}
+		if raw.AutoCommit() {
+			return sql.ErrTxDone // what follows would be committed on its own
+		}
+		x := &p.t.s.txs
+		if x.own == nil || x.own.raw != raw {
+			_ = x.forget() // of a connection that is closed
+			x.own = &conn{raw: raw, stmts: make(map[*query]sqliteStmt), counts: &p.t.s.counts}
+		}
+		return do(x.own)
+	})
+}
+
+func (p pinnedTx) exec(q *query, args ...any) (changed, rowid int64, err error) {
+	err = p.on(func(c *conn) (err error) {
+		changed, rowid, err = c.exec(q, args...)
+		return err
+	})
+	return changed, rowid, err
+}
+
+func (p pinnedTx) query(q *query, each func([]driver.Value) error, args ...any) error {
+	return p.on(func(c *conn) error { return c.query(q, each, args...) })
+}
+
+func (p pinnedTx) control(q *query) error { return p.on(func(c *conn) error { return c.control(q) }) }
+
+var _ session = pinnedTx{}
 
 // Handle implements store.Tx.
 func (t *stepTx) Handle() any { return t.tx }
@@ -125,7 +192,7 @@ func (t *stepTx) Rollback() error {
 		return nil
 	}
 	t.over = true
-	defer t.s.give(t.writer)
+	defer t.give()
 	err := t.tx.Rollback()
 	if errors.Is(err, sql.ErrTxDone) || rolledBack(err) {
 		return nil // the body has done that, or SQLite has
@@ -150,7 +217,7 @@ func (t *stepTx) Commit(c store.Change) error {
 	}
 	s := t.s
 	t.over = true
-	defer s.give(t.writer)
+	defer t.give()
 	s.txs.mayCommit.Store(true)
 	err = t.tx.Commit()
 	s.txs.mayCommit.Store(false)
@@ -177,7 +244,7 @@ func (t *stepTx) carryOut(c *store.Change) (*tx, error) {
 	if err := c.Validate(s.limits); err != nil {
 		return nil, err
 	}
-	w := s.newTx(&userTx{tx: t.tx.Tx, counts: &s.counts})
+	w := s.newTx(pinnedTx{t})
 	refused, err := w.change(c)
 	switch {
 	case errors.Is(err, sql.ErrTxDone), hooked(err):
