@@ -144,9 +144,9 @@ func (t *stepTx) give() {
 	t.s.give(t.writer)
 }
 
-// pinnedTx carries out our statements on the connection of a transaction, without database/sql,
-// which costs as much as a small statement itself. A statement that a goroutine of the user's has left behind is not
-// carried out meanwhile.
+// pinnedTx carries out our statements on the connection of a transaction, past database/sql, which
+// costs as much as a small statement. The connection is locked meanwhile: a goroutine of the
+// user's that still uses the transaction waits.
 type pinnedTx struct{ t *stepTx }
 
 func (p pinnedTx) on(do func(*conn) error) error {
