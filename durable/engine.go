@@ -255,11 +255,16 @@ func (e *Engine) drain() error {
 	if waitFor(done, afterGrace) {
 		return nil
 	}
-	return e.leftBehind()
+	err := e.leftBehind()
+	if err == nil && !waitFor(done, afterGrace) {
+		// They have ended, and their goroutines are still on the way out.
+		err = errors.New("durable: Close gave up on goroutines of runs that have ended: a log handler or another function of the program that is called at the end of a run has not returned")
+	}
+	return err
 }
 
 // leftBehind returns an error that names the runs for which Close no longer waits,
-// and says why.
+// and says why; nil: all have ended by now.
 func (e *Engine) leftBehind() error {
 	runs := e.roster.all()
 	unanswered := e.committer.Unanswered()
@@ -280,7 +285,7 @@ func (e *Engine) leftBehind() error {
 	if len(unanswered) > 0 {
 		errs = append(errs, fmt.Errorf("durable: Close gave up on %d runs of which the store has not answered a commit: %v. They are recovered like those of a process that was killed", len(unanswered), unanswered))
 	}
-	if len(deaf) > 0 || len(errs) == 0 {
+	if len(deaf) > 0 {
 		errs = append(errs, fmt.Errorf("durable: Close gave up on %d runs whose code ignores its context: %v", len(deaf), deaf))
 	}
 	return errors.Join(errs...)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/holdfast-dev/holdfast/internal/commit"
@@ -158,13 +159,11 @@ func (mr *mailroom) listen(ctx context.Context, n store.Notifier) {
 			if !mr.eng.claims.Recovered() {
 				return
 			}
-			for _, id := range notice.RunIDs {
-				if r, dormant := mr.eng.roster.listening(id); r == nil && !dormant {
-					mr.eng.claims.Wake()
-					return
-				}
+			foreign := func(id string) bool {
+				r, dormant := mr.eng.roster.listening(id)
+				return r == nil && !dormant
 			}
-			if len(notice.RunIDs) == 0 {
+			if len(notice.RunIDs) == 0 || slices.ContainsFunc(notice.RunIDs, foreign) {
 				mr.eng.claims.Wake()
 			}
 		})

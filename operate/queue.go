@@ -141,9 +141,15 @@ func (op *Operator) queue(ctx context.Context, kept store.Queues, name string) (
 	return found[0].Queue, nil
 }
 
-func noQueue(name string) error {
-	return fmt.Errorf("durable: there is no queue %q: none with that name was defined, and no unfinished run is on it: %w", name, durable.ErrNotFound)
+// noQueue is the error for the name of a queue that does not exist.
+type noQueue string
+
+func (name noQueue) Error() string {
+	return fmt.Sprintf("durable: there is no queue %q: none with that name was defined, and no unfinished run is on it", string(name))
 }
+
+// Is matches durable.ErrNotFound, whose own text is about runs.
+func (noQueue) Is(target error) bool { return target == durable.ErrNotFound }
 
 // maxUnserved is how many runs that nobody serves are looked at, to tell those in line from others
 // such as delayed ones. If there are more, as many are taken to be delayed as there are at all.

@@ -138,6 +138,7 @@ func TestAPausedQueueKeepsItsDefinitionAndGivesNoPlaces(t *testing.T) {
 	require.EqualValues(t, 4, q[0].Revision, "what changes nothing is not stored")
 
 	require.ErrorIs(t, op.PauseQueue(ctx, "emial", ""), durable.ErrNotFound)
+	require.NotContains(t, op.PauseQueue(ctx, "emial", "").Error(), "run not found", "it is the queue that is not there")
 	require.ErrorIs(t, op.ResumeQueue(ctx, "emial"), durable.ErrNotFound)
 }
 
