@@ -32,8 +32,8 @@ var queueRules = []durable.Queue{
 }
 
 const (
-	bounceWait = 40 * time.Millisecond
-	bounceMost = 400 * time.Millisecond
+	bounceWait = 600 * time.Millisecond
+	bounceMost = 3 * time.Second
 )
 
 // letter is the input of a run.
