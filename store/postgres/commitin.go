@@ -122,8 +122,9 @@ func (s *Store) commitIn(q querier, m *member) error {
 func (s *Store) sameDatabase(ctx context.Context, tx *sql.Tx) error {
 	ask := "SELECT pg_catalog.current_database()"
 	if s.genuine {
-		// Two servers may have databases of one name. A restart changes it.
-		ask += " || ' of the server that was started at ' || pg_catalog.pg_postmaster_start_time()"
+		// Two servers may have databases of one name. A restart changes it. An operator would be
+		// looked up where any role may have placed one, see sessionSettings.
+		ask = "SELECT pg_catalog.concat(pg_catalog.current_database(), ' of the server that was started at ', pg_catalog.pg_postmaster_start_time())"
 	}
 	var theirs, ours string
 	if err := tx.QueryRowContext(ctx, ask).Scan(&theirs); err != nil {
