@@ -588,7 +588,7 @@ func TestARunOfADeadProcessStaysOnItsQueue(t *testing.T) {
 		require.NoError(t, err)
 		require.Len(t, found, 1)
 		require.Contains(t, found[0].Next, "takes runs from queue emails")
-		require.Contains(t, w.log.find("runs are stuck: no live executor serves")[0], "takes runs from queue emails (Options.ServeQueues)")
+		require.Contains(t, w.log.find("runs are stuck: no live executor takes runs from their queue")[0], "takes runs from queue emails (Options.ServeQueues)")
 
 		enqueue(t, w, wf, "next", durable.OnQueue("emails"))
 		pass(time.Minute)

@@ -145,11 +145,13 @@ func (u *unservedRuns) report(found map[code]*strandedRuns) {
 	u.mu.Unlock()
 	for c, r := range found {
 		if before[c] == nil {
-			next := stuck.Of(&r.example, store.CodeNotRegistered, "").Next
 			if r.coded {
-				next = stuck.OfQueue(&r.example).Next
+				u.o.Log.Warn("durable: runs are stuck: no live executor takes runs from their queue any more", "executor", u.o.Executor,
+					"workflow", c.workflow, "version", c.version, "queue", r.example.Queue, "runs", r.runs, "oldest", r.example.ID, "next", stuck.OfQueue(&r.example).Next)
+				continue
 			}
-			u.o.Log.Warn("durable: runs are stuck: no live executor serves their workflow and version, and takes runs from their queue, any more", "executor", u.o.Executor, "workflow", c.workflow, "version", c.version, "queue", r.example.Queue, "runs", r.runs, "oldest", r.example.ID, "next", next)
+			u.o.Log.Warn("durable: runs are stuck: no live executor serves their workflow and version any more", "executor", u.o.Executor,
+				"workflow", c.workflow, "version", c.version, "runs", r.runs, "oldest", r.example.ID, "next", stuck.Of(&r.example, store.CodeNotRegistered, "").Next)
 		}
 	}
 	for c := range before {
