@@ -32,7 +32,7 @@ type claimed struct {
 	now        store.Time
 	row        *store.Run   // once it is claimed, with the event of the claim
 	attributes int64        // how many it has
-	created    *store.Event // the only one its log had, if it is known and small
+	created    *store.Event // the only one its log had, if it is small and there is nothing else of the run
 	placed     bool         // it got a place in its queue
 	begins     bool         // and began
 }
@@ -224,7 +224,9 @@ func (c *claiming) takeRuns(w *wire, list []*claimed) (map[int64]bool, error) {
 	}
 	var a [17]array
 	var statuses, strikes, resumes, started, updated array
+	of := map[int64]*claimed{}
 	for _, k := range list {
+		of[k.No] = k
 		addEvent(&a, k.No, k.row.Epoch, k.row.Last)
 		statuses.text(string(k.row.Status))
 		strikes.int(int64(k.row.Strikes))
@@ -234,7 +236,10 @@ func (c *claiming) takeRuns(w *wire, list []*claimed) (map[int64]bool, error) {
 	}
 	args := append(values(a[:15]), c.claim.Executor, statuses.value(), strikes.value(), resumes.value(), started.value(), updated.value())
 	err := w.query("take_runs", func(v []driverValue) error {
-		written[v[0].(int64)] = true
+		no := v[0].(int64)
+		if written[no] = true; !v[1].(bool) {
+			of[no].created = nil
+		}
 		return nil
 	}, args...)
 	return written, err

@@ -3,6 +3,7 @@ package postgres_test
 import (
 	"context"
 	"fmt"
+	"math/rand/v2"
 	"strings"
 	"sync"
 	"testing"
@@ -132,4 +133,70 @@ func TestAClaimHandsOverTheHistoryOfRunsThatNobodyHasBegun(t *testing.T) {
 	require.NoError(t, err)
 	require.Len(t, runs, 3)
 	require.Equal(t, map[string]string{"r0": "small", "r2": "small"}, got, "without the large one")
+}
+
+// What a claim reads beside a row's lock is older than the row if it had to wait for it. What
+// it hands over is the whole history all the same (S41).
+func TestAClaimThatWaitedForAMessageHandsOverNoHistory(t *testing.T) {
+	for _, kind := range []store.Kind{store.KindSignal, store.KindCancel} {
+		t.Run(string(kind), func(t *testing.T) {
+			dsn := pgtest.DSN(t)
+			s := open(t, dsn)
+			r := &runLog{id: "r"}
+			commit(t, s, r.create(""))
+			beat(t, s, executor("e", time.Minute))
+			db := raw(t, dsn)
+			tx := db.MustBegin()
+			defer tx.Rollback()
+			require.NoError(t, s.CommitIn(t.Context(), tx, store.Change{Send: []store.Message{{To: "r", Kind: kind, Name: "n", ID: "1", At: 1}}}))
+			type answer struct {
+				runs    []store.Run
+				created []string
+			}
+			claimed := make(chan answer, 1)
+			go func() {
+				var a answer
+				var err error
+				a.runs, err = s.Claim(context.Background(), store.Claim{
+					Executor: "e", Serves: serves, Max: 1, IDs: []string{"r"},
+					Created: func(id string, _ store.Event) { a.created = append(a.created, id) },
+				})
+				if err != nil {
+					t.Errorf("claim: %v", err)
+				}
+				claimed <- a
+			}()
+			require.Eventually(t, func() bool {
+				var n int
+				require.NoError(t, db.Get(&n, "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'"))
+				return n == 1
+			}, 10*time.Second, time.Millisecond)
+			require.NoError(t, tx.Commit())
+			a := <-claimed
+			require.Len(t, a.runs, 1)
+			require.EqualValues(t, 1, a.runs[0].Inbox)
+			require.Empty(t, a.created)
+		})
+	}
+}
+
+// The server puts large values beside the table. A claim that read those of all candidates
+// would read a gigabyte for a few hundred runs with inputs of a megabyte.
+func TestAClaimReadsNoLargeInputs(t *testing.T) {
+	dsn := pgtest.DSN(t)
+	s := open(t, dsn)
+	input := make([]byte, 1<<18)
+	_, _ = rand.NewChaCha8([32]byte{}).Read(input) // so that it cannot be compressed
+	for i := range 20 {
+		r := &runLog{id: fmt.Sprint("r", i)}
+		c := r.create("")
+		c.Events[0].Payload = input
+		c.Events[0].Sum = store.Seal(r.id, 0, &c.Events[0])
+		commit(t, s, c)
+	}
+	require.NoError(t, s.Close())
+	read := tally(t, dsn, "SELECT coalesce(sum(toast_blks_read + toast_blks_hit), 0) FROM pg_statio_user_tables WHERE relname = 'durable_events'", func(s *storeOf) {
+		require.Equal(t, 10, s.claim(10))
+	})
+	require.Less(t, read, 20, "blocks of large values")
 }

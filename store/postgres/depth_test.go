@@ -37,16 +37,22 @@ func fillLine(t testing.TB, dsn, queue string, n, partitions int, wake string) {
 const far = "(4000000000000000 + i)"
 
 // rowsRead returns how many entries of indexes, and rows without one, were read of the
-// runs while a store was open and f used it. The server knows when the store's
-// connections have ended.
+// runs while a store was open and f used it.
 func rowsRead(t *testing.T, dsn string, f func(s *storeOf)) int {
+	t.Helper()
+	return tally(t, dsn, `SELECT (SELECT coalesce(sum(idx_tup_read), 0) FROM pg_stat_user_indexes WHERE relname = 'durable_runs')
+		+ (SELECT coalesce(sum(seq_tup_read), 0) FROM pg_stat_user_tables WHERE relname = 'durable_runs')`, f)
+}
+
+// tally returns by how much a sum of the server's statistics grew while a store was open
+// and f used it. The server knows when the store's connections have ended.
+func tally(t *testing.T, dsn, query string, f func(s *storeOf)) int {
 	t.Helper()
 	db := raw(t, dsn)
 	defer db.Close()
 	db.SetMaxOpenConns(1)
 	sum := func() (n int) {
-		require.NoError(t, db.Get(&n, `SELECT (SELECT coalesce(sum(idx_tup_read), 0) FROM pg_stat_user_indexes WHERE relname = 'durable_runs')
-			+ (SELECT coalesce(sum(seq_tup_read), 0) FROM pg_stat_user_tables WHERE relname = 'durable_runs')`))
+		require.NoError(t, db.Get(&n, query))
 		return n
 	}
 	ended := func() {

@@ -126,18 +126,19 @@ ORDER BY i.ord
 -- name: claim_lock (own)
 -- The rows and the last events of runs, in the order given, $2 at most, without those
 -- that another transaction has locked. A claim needs of the last event neither data nor
--- payload, unless it is the whole history of a run that nobody has begun (store.Claim.Created).
+-- payload, unless it is the only one and small (store.Claim.Created). They are left out in the
+-- inner query: the server copies its whole row for each candidate, because of the lock.
 SELECT (extract(epoch FROM pg_catalog.clock_timestamp())::numeric * 1000000::numeric)::bigint AS now,
        r.no, r.id, r.workflow, r.initial_version, r.parent, r.parent_key, r.forked_from, r.input_hash, r.queue, r.partition, r.dedup, r.trace, r.created_at,
        r.version, r.status, r.code, r.reason, r.recoverable, r.owner, r.epoch, r.branch, r.generation, r.resumes, r.strikes, r.priority, r.inbox, r.seen,
        r.cancel_asked, r.paused, r.archived_seq, r.started_at, r.updated_at, r.ended_at, r.wake_at, r.deadline_at, r.attributes,
-       e.run_no, e.seq, e.epoch, e.branch, e.type, e.key, e.attempt, e.ordinal, e.at, e.took, e.active, e.steps,
-       CASE WHEN e.whole THEN e.data END, CASE WHEN e.whole THEN e.payload END, e.sum, e.whole
+       e.run_no, e.seq, e.epoch, e.branch, e.type, e.key, e.attempt, e.ordinal, e.at, e.took, e.active, e.steps, e.data, e.payload, e.sum, e.whole
 FROM pg_catalog.unnest($1::bigint[]) WITH ORDINALITY AS i (no, ord) JOIN durable_runs r ON r.no = i.no
 CROSS JOIN LATERAL (
-  SELECT l.*, l.seq = 1 AND r.inbox = 0
-      AND COALESCE(pg_catalog.octet_length(l.data), 0) + COALESCE(pg_catalog.octet_length(l.payload), 0) <= 16384
-      AND NOT EXISTS (SELECT 1 FROM durable_branches b WHERE b.run_no = r.no) AS whole
+  SELECT l.run_no, l.seq, l.epoch, l.branch, l.type, l.key, l.attempt, l.ordinal, l.at, l.took, l.active, l.steps,
+         CASE WHEN l.seq = 1 AND COALESCE(pg_catalog.octet_length(l.data), 0) + COALESCE(pg_catalog.octet_length(l.payload), 0) <= 16384 THEN l.data END AS data,
+         CASE WHEN l.seq = 1 AND COALESCE(pg_catalog.octet_length(l.data), 0) + COALESCE(pg_catalog.octet_length(l.payload), 0) <= 16384 THEN l.payload END AS payload,
+         l.sum, l.seq = 1 AND COALESCE(pg_catalog.octet_length(l.data), 0) + COALESCE(pg_catalog.octet_length(l.payload), 0) <= 16384 AS whole
   FROM durable_events l WHERE l.run_no = r.no ORDER BY l.seq DESC LIMIT 1) e
 ORDER BY i.ord LIMIT $2 FOR UPDATE OF r SKIP LOCKED
 
@@ -147,13 +148,13 @@ SELECT (extract(epoch FROM pg_catalog.clock_timestamp())::numeric * 1000000::num
        r.no, r.id, r.workflow, r.initial_version, r.parent, r.parent_key, r.forked_from, r.input_hash, r.queue, r.partition, r.dedup, r.trace, r.created_at,
        r.version, r.status, r.code, r.reason, r.recoverable, r.owner, r.epoch, r.branch, r.generation, r.resumes, r.strikes, r.priority, r.inbox, r.seen,
        r.cancel_asked, r.paused, r.archived_seq, r.started_at, r.updated_at, r.ended_at, r.wake_at, r.deadline_at, r.attributes,
-       e.run_no, e.seq, e.epoch, e.branch, e.type, e.key, e.attempt, e.ordinal, e.at, e.took, e.active, e.steps,
-       CASE WHEN e.whole THEN e.data END, CASE WHEN e.whole THEN e.payload END, e.sum, e.whole
+       e.run_no, e.seq, e.epoch, e.branch, e.type, e.key, e.attempt, e.ordinal, e.at, e.took, e.active, e.steps, e.data, e.payload, e.sum, e.whole
 FROM pg_catalog.unnest($1::bigint[]) WITH ORDINALITY AS i (no, ord) JOIN durable_runs r ON r.no = i.no
 CROSS JOIN LATERAL (
-  SELECT l.*, l.seq = 1 AND r.inbox = 0
-      AND COALESCE(pg_catalog.octet_length(l.data), 0) + COALESCE(pg_catalog.octet_length(l.payload), 0) <= 16384
-      AND NOT EXISTS (SELECT 1 FROM durable_branches b WHERE b.run_no = r.no) AS whole
+  SELECT l.run_no, l.seq, l.epoch, l.branch, l.type, l.key, l.attempt, l.ordinal, l.at, l.took, l.active, l.steps,
+         CASE WHEN l.seq = 1 AND COALESCE(pg_catalog.octet_length(l.data), 0) + COALESCE(pg_catalog.octet_length(l.payload), 0) <= 16384 THEN l.data END AS data,
+         CASE WHEN l.seq = 1 AND COALESCE(pg_catalog.octet_length(l.data), 0) + COALESCE(pg_catalog.octet_length(l.payload), 0) <= 16384 THEN l.payload END AS payload,
+         l.sum, l.seq = 1 AND COALESCE(pg_catalog.octet_length(l.data), 0) + COALESCE(pg_catalog.octet_length(l.payload), 0) <= 16384 AS whole
   FROM durable_events l WHERE l.run_no = r.no ORDER BY l.seq DESC LIMIT 1) e
 ORDER BY i.ord LIMIT $2 FOR UPDATE OF r
 

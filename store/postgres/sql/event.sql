@@ -95,7 +95,9 @@ SELECT a.run_no, NULL, NULL, NULL FROM appended a WHERE a.run_no NOT IN (SELECT 
 -- name: take_runs (own)
 -- The events of claims, and what they change in rows, which are locked. Plain appends take
 -- no lock on the row, so the place of an event may be taken meanwhile: then its run does not
--- come back, and the claim reads the log again.
+-- come back, and the claim reads the log again. alone: there is nothing of the run but its row and
+-- its log. That is looked at here, because the statement that has waited for the lock on the row
+-- saw everything else as it was before.
 WITH appended AS (
   INSERT INTO durable_events (run_no, seq, epoch, branch, type, key, attempt, ordinal, at, took, active, steps, data, payload, sum)
   SELECT e.run_no, e.seq, e.epoch, e.branch, e.type, e.key, e.attempt, e.ordinal, e.at, e.took, e.active, e.steps, e.data, e.payload, e.sum
@@ -111,7 +113,7 @@ UPDATE durable_runs r SET status = u.status, owner = $16::text, epoch = u.epoch,
 FROM unnest($1::bigint[], $17::text[], $3::bigint[], $18::integer[], $19::integer[], $20::bigint[], $21::bigint[])
   AS u (no, status, epoch, strikes, resumes, started_at, updated_at)
 WHERE r.no = u.no AND (u.no IN (SELECT a.run_no FROM appended a)) IS TRUE
-RETURNING r.no
+RETURNING r.no, r.inbox = 0 AND NOT EXISTS (SELECT 1 FROM durable_branches b WHERE b.run_no = r.no) AS alone
 
 -- name: read_back (own)
 -- The outcome of Changes whose events were not written (S6): for each, the
