@@ -1,6 +1,7 @@
 package postgres_test
 
 import (
+	"context"
 	"fmt"
 	"testing"
 	"time"
@@ -141,4 +142,31 @@ func TestAnEndThatWaitsForItsRowSeesWhatCameMeanwhile(t *testing.T) {
 			require.ErrorIs(t, <-got, tt.want)
 		})
 	}
+}
+
+// A change that only takes a key leaves no mark in the log. An end that waits for it frees
+// that key as well (S25).
+func TestAnEndThatWaitsForItsRowFreesAKeyThatWasTakenMeanwhile(t *testing.T) {
+	dsn := pgtest.DSN(t)
+	s := open(t, dsn)
+	runs := running(t, s, 2)
+	db := raw(t, dsn)
+	tx := db.MustBegin()
+	defer tx.Rollback()
+	hold := func(r *runLog) store.Change {
+		return store.Change{RunID: r.id, Expect: store.Expect{Epoch: r.epoch}, Hold: []string{"desk"}}
+	}
+	require.NoError(t, s.CommitIn(t.Context(), tx, hold(runs[0])))
+	end := runs[0].complete()
+	end.Release = true
+	got := make(chan error)
+	go func() { got <- s.Commit(context.Background(), []store.Change{end})[0] }()
+	require.Eventually(t, func() bool {
+		var n int
+		require.NoError(t, db.Get(&n, "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'"))
+		return n > 0
+	}, 20*time.Second, time.Millisecond)
+	require.NoError(t, tx.Commit())
+	require.NoError(t, <-got)
+	commit(t, s, hold(runs[1]))
 }

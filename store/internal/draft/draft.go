@@ -242,6 +242,10 @@ func (d *Draft) extend(r *Row, c *store.Change) error {
 	if c.Yield || c.Expect.TakeEpoch {
 		run.Owner, run.Epoch, r.Changed = "", c.RowEpoch(), true
 	}
+	if len(c.Hold) > 0 {
+		// In the row, another statement of postgres can see that it is not as it was.
+		run.UpdatedAt, r.Changed = run.UpdatedAt+1, true
+	}
 	if r.Changed {
 		run.UpdatedAt = max(run.UpdatedAt, d.now)
 	}

@@ -43,11 +43,14 @@ RETURNING run_no
 -- append_many for Changes of which some also change the row of their run: $18 to $37, one
 -- element a run, in the order of run ids, in which everything locks; the pred of their events is
 -- NULL. The row is locked before it is checked, so what is read of it is its last
--- state; the log is read as of the beginning of the statement, and an event that has come
--- since takes the place of one to insert, which then fails. Returns the runs that got theirs,
--- and how those were whose row was changed.
+-- state; everything else is read as of the beginning of the statement. An event that has come
+-- since takes the place of one to insert, which then fails. A key that was taken since would not
+-- be released: whoever takes one moves updated_at, so a Change that releases is left alone if the
+-- row is not as it was then. Returns the runs that got their events, and how those were whose row
+-- was changed.
 WITH change AS MATERIALIZED (
-  SELECT u.*, r.status AS was, r.owner AS owned, r.paused AS stopped, r.epoch AS at, r.inbox AS received, r.cancel_asked AS asked
+  SELECT u.*, r.status AS was, r.owner AS owned, r.paused AS stopped, r.epoch AS at, r.inbox AS received, r.cancel_asked AS asked,
+         r.updated_at AS updated
   FROM unnest($18::bigint[], $19::bigint[], $20::bigint[], $21::bigint[], $22::boolean[], $23::text[], $24::text[], $25::bigint[], $26::text[],
               $27::text[], $28::text[], $29::boolean[], $30::bigint[], $31::boolean[], $32::boolean[], $33::bigint[], $34::bigint[], $35::bigint[],
               $36::bigint[], $37::boolean[]) WITH ORDINALITY
@@ -60,6 +63,7 @@ fit AS MATERIALIZED (
   SELECT c.* FROM change c
   WHERE c.at = c.fence AND (c.inbox IS NULL OR c.inbox = c.received) AND NOT (c.no_cancel AND c.asked)
     AND (c.befores IS NULL OR pg_catalog.strpos(c.befores, c.was || ',') > 0)
+    AND (NOT c.release OR (SELECT s.updated_at FROM durable_runs s WHERE s.no = c.no) = c.updated)
     AND EXISTS (SELECT 1 FROM durable_events p WHERE p.run_no = c.no AND p.seq = c.pred AND p.epoch = c.fence)
     AND (SELECT pg_catalog.count(*) FROM (SELECT 1 FROM durable_events d WHERE d.run_no = c.no AND d.seq > c.pred LIMIT 1) taken) = 0
 ),
@@ -113,7 +117,7 @@ UPDATE durable_runs r SET status = u.status, owner = $16::text, epoch = u.epoch,
 FROM unnest($1::bigint[], $17::text[], $3::bigint[], $18::integer[], $19::integer[], $20::bigint[], $21::bigint[])
   AS u (no, status, epoch, strikes, resumes, started_at, updated_at)
 WHERE r.no = u.no AND (u.no IN (SELECT a.run_no FROM appended a)) IS TRUE
-RETURNING r.no, r.inbox = 0 AND NOT EXISTS (SELECT 1 FROM durable_branches b WHERE b.run_no = r.no) AS alone
+RETURNING r.no, r.inbox = 0 AND (SELECT pg_catalog.count(*) FROM (SELECT 1 FROM durable_branches b WHERE b.run_no = r.no LIMIT 1) branches) = 0 AS alone
 
 -- name: read_back (own)
 -- The outcome of Changes whose events were not written (S6): for each, the
