@@ -112,12 +112,9 @@ func OpenOptions(dsn string, o Options) (*Store, error) {
 		return nil, errors.Join(masked(dsn, err), db.Close(), long.Close())
 	}
 	s.ownsDB = true
-	if s.txs.db, err = connect(dsn, 0); err != nil {
+	if err := s.txs.useOwn(dsn, o.Pooled); err != nil {
 		return nil, errors.Join(err, s.Close())
 	}
-	s.txs.ownsDB = true
-	s.txs.db.SetMaxIdleConns(cap(s.txs.permits))
-	s.txs.db.SetConnMaxIdleTime(5 * time.Minute)
 	return s, nil
 }
 

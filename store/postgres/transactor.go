@@ -6,6 +6,7 @@ import (
 	"database/sql/driver"
 	"errors"
 	"fmt"
+	"time"
 
 	"github.com/jmoiron/sqlx"
 
@@ -25,15 +26,36 @@ const defaultTransactions = 8
 type transactions struct {
 	db      *sqlx.DB
 	ownsDB  bool
-	permits chan struct{} // one token per transaction that is not open
+	permits chan struct{}      // one token per transaction that is not open
+	level   sql.IsolationLevel // to be asked for at the beginning
+	prepared
 }
 
 func newTransactions(db *sqlx.DB, n int) *transactions {
-	t := &transactions{db: db, permits: make(chan struct{}, n)}
+	t := &transactions{db: db, permits: make(chan struct{}, n), level: sql.LevelReadCommitted}
 	for range n {
 		t.permits <- struct{}{}
 	}
 	return t
+}
+
+// useOwn makes t use connections of its own, to the same server as the store's.
+func (t *transactions) useOwn(dsn string, pooled bool) error {
+	own := dsn
+	if !pooled { // a pooler may refuse a parameter that it does not know
+		own = with(dsn, "default_transaction_isolation", "read committed")
+	}
+	db, err := connect(own, 0)
+	if err != nil {
+		return err
+	}
+	db.SetMaxIdleConns(cap(t.permits))
+	db.SetConnMaxIdleTime(5 * time.Minute)
+	t.db, t.ownsDB = db, true
+	if own != dsn {
+		t.level = sql.LevelDefault // to ask for it takes a round trip
+	}
+	return nil
 }
 
 func (t *transactions) close() error {
@@ -64,7 +86,7 @@ func (s *Store) BeginTx(ctx context.Context) (_ store.Tx, err error) {
 	}
 	if t.conn, err = s.txs.db.Connx(ctx); err == nil {
 		// The context of the transaction would roll it back at any moment.
-		t.tx, err = t.conn.BeginTxx(context.Background(), &sql.TxOptions{Isolation: sql.LevelReadCommitted})
+		t.tx, err = t.conn.BeginTxx(context.Background(), &sql.TxOptions{Isolation: s.txs.level})
 	}
 	if err != nil {
 		if t.conn != nil {
@@ -184,7 +206,7 @@ func (t *stepTx) carryOut(c *store.Change) (*drafted, error) {
 		args := append([]driverValue{m.no, c.Events[0].Seq, c.Expect.Epoch}, eventValues(&c.Events[0])...)
 		n, err := int64(0), error(nil)
 		if s.genuine {
-			n, err = q.exec("append_within", args...)
+			n, err = t.append(q, args)
 		}
 		if err == nil && n == 0 {
 			if err := t.stillOpen(); err != nil {

@@ -25,7 +25,7 @@ var (
 		"store":            {22, 2920, 3, 353, 55},
 		"store/memory":     {14, 1500, 5, 198, 42},
 		"store/sqlite":     {36, 6200, 19, 408, 45},
-		"store/postgres":   {40, 7950, 28, 494, 55},
+		"store/postgres":   {41, 8060, 29, 494, 55},
 
 		"cli/internal/show":   {12, 1000, 0, 190, 66},
 		"cli/internal/target": {11, 2600, 10, 540, 54},
