@@ -112,7 +112,7 @@ func pick(c *invocation, s *target.Run, open []durable.Approval, wait string) (d
 // and how to start one.
 func warnUnexecuted(c *invocation, t target.Target, s *target.Run) {
 	l, isLocal := t.(*target.Local)
-	if !isLocal || s.Live || s.Terminal() || l.OthersServeAny(c.ctx, s.Workflow) {
+	if !isLocal || s.Live || s.Terminal() || l.OthersMayTake(c.ctx, s) {
 		return
 	}
 	if run := c.code(s); run != "" {

@@ -94,5 +94,5 @@ func untilCancelled(c *invocation, t target.Target, id string) (s *target.Run, a
 func isAttended(c *invocation, t target.Target, s *target.Run) bool {
 	l, isLocal := t.(*target.Local)
 	parked := s.Status == string(store.Interrupted) && s.Code != "" && s.Code != durable.CodePaused
-	return s.Live || isLocal && !parked && l.OthersServeAny(c.ctx, s.Workflow)
+	return s.Live || isLocal && !parked && l.OthersMayTake(c.ctx, s)
 }

@@ -123,7 +123,7 @@ func (c *invocation) resume(id string, f resumeFlags) error {
 		return c.reviveRemote(r, s, f)
 	}
 	l, isLocal := t.(*target.Local)
-	here := isLocal && l.Mounted && l.Serves(c.ctx, s.Workflow, s.Version) && !f.detach
+	here := isLocal && l.Mounted && l.Takes(c.ctx, s) && !f.detach
 	if isLocal && !here && !f.dryRun && !f.detach {
 		if err := c.mustBeServed(l, s); err != nil {
 			return err
@@ -227,9 +227,9 @@ func (c *invocation) notResumable(s *target.Run, reason string) *show.Failure {
 		switch {
 		case run != "" && !s.Live:
 			f.Next = "Execute it: " + run
-		case isLocal && !s.Live && !l.OthersServe(c.ctx, s):
-			f.Message += fmt.Sprintf(": nobody alive runs %s", s.Workflow)
-			f.Next = "Start the program that has its code. Follow it: " + c.self("watch", s.ID)
+		case isLocal && !s.Live && !l.OthersTake(c.ctx, s):
+			f.Message += ": " + l.Untaken(c.ctx, s)
+			f.Next = s.Starter() + ". Follow it: " + c.self("watch", s.ID)
 		default:
 			f.Next = c.follow(s.ID)
 		}
@@ -242,17 +242,21 @@ func (c *invocation) notResumable(s *target.Run, reason string) *show.Failure {
 // mustBeServed refuses a run that would only wait, because no live process has its
 // code.
 func (c *invocation) mustBeServed(l *target.Local, s *target.Run) error {
-	if l.OthersServe(c.ctx, s) {
+	if l.OthersTake(c.ctx, s) {
 		return nil
 	}
 	if _, err := operate.On(l.Engine).Resume(c.ctx, s.ID, operate.ResumeOptions{DryRun: true}); errors.Is(err, durable.ErrUnrecoverable) {
 		return err // handing it over would be refused as well
 	}
-	next := "Start the program that has its code, or hand it over for later: " + c.self("resume", s.ID, "--detach")
+	next := s.Starter() + ", or hand it over for later: " + c.self("resume", s.ID, "--detach")
 	if run := c.code(s); run != "" {
 		next = "Run: " + run
 	}
-	return show.Refused("not_registered", next, "Nobody alive runs %s; this program lacks its code.", s.Workflow)
+	why := strings.Replace(l.Untaken(c.ctx, s), "nobody", "Nobody", 1)
+	if l.Mounted && l.Serves(c.ctx, s.Workflow, s.Version) {
+		return show.Refused("not_registered", next, "%s; nor does this program.", why)
+	}
+	return show.Refused("not_registered", next, "%s; this program lacks its code.", why)
 }
 
 // handsOff returns a target on the same store, through an engine that executes nothing.

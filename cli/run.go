@@ -85,7 +85,7 @@ func (c *invocation) run(workflow string, start target.NewRun, input string, det
 	}
 	l, isLocal := t.(*target.Local)
 	here := isLocal && l.Mounted && l.Serves(c.ctx, workflow, "") && !detach
-	if isLocal && !here && !l.OthersServeAny(c.ctx, workflow) {
+	if isLocal && !here && !l.OthersServe(c.ctx, workflow) {
 		return show.Refused("not_registered", c.workflows(), "Nobody alive runs %s; this program lacks its code.", workflow)
 	}
 	if start.ID != "" {
@@ -198,7 +198,7 @@ func (c *invocation) runAgain(workflow, id string, f resumeFlags) error {
 	if !isLocal || !l.Mounted || f.detach || s.Paused || s.Status != string(store.Waiting) && s.Status != string(store.Pending) {
 		return c.resume(id, f)
 	}
-	if !l.Serves(c.ctx, s.Workflow, s.Version) {
+	if !l.Takes(c.ctx, s) {
 		return c.mustBeServed(l, s)
 	}
 	if s.Live {

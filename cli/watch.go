@@ -192,7 +192,7 @@ func abandoned(ctx context.Context, c *invocation, t target.Target, s *target.Ru
 		return !s.Live
 	}
 	l, isLocal := t.(*target.Local)
-	return isLocal && !l.OthersServeAny(ctx, s.Workflow)
+	return isLocal && !l.OthersMayTake(ctx, s)
 }
 
 // end says why the watch is over, unless the run's own events did.

@@ -5,7 +5,8 @@ import "context"
 // BulkRequest is an act on all runs that a filter selects.
 type BulkRequest struct {
 	// Filter has the filters of GET /api/runs by name: {"status": ["failed"]}. At least
-	// one is required; order, limit, cursor and counts are not filters.
+	// one is required; order, limit, cursor and counts are not filters. A name that may have
+	// a comma in it goes through FilterValue.
 	Filter map[string][]string `json:"filter"`
 	// DryRun says how many runs match and what would happen to each, and changes
 	// nothing.

@@ -186,10 +186,13 @@ type ListOptions struct {
 
 func (o ListOptions) query() url.Values {
 	q := url.Values{}
-	for name, list := range map[string][]string{"workflow": o.Workflows, "version": o.Versions, "status": o.Statuses, "code": o.Codes, "queue": o.Queues, "owner": o.Owners, "parent": o.Parents} {
-		if len(list) > 0 {
-			q[name] = list
+	for name, list := range map[string][]string{"workflow": o.Workflows, "version": o.Versions, "status": o.Statuses, "code": o.Codes, "queue": o.Queues, "owner": o.Owners} {
+		for _, one := range list {
+			q.Add(name, FilterValue(one))
 		}
+	}
+	if len(o.Parents) > 0 {
+		q["parent"] = o.Parents // the server reads no lists here: an id may have a comma
 	}
 	for name, v := range map[string]string{"prefix": o.Prefix, "q": o.Search, "key": o.Key, "error": o.Error, "since": o.Since, "until": o.Until, "cursor": o.Cursor} {
 		if v != "" {

@@ -280,6 +280,7 @@ type Executor struct {
 	BeatAt    time.Time `json:"beat_at"`
 	Live      bool      `json:"live"`
 	Workflows []string  `json:"workflows,omitempty"`
+	Queues    []string  `json:"queues,omitempty"` // from which it takes runs; none: from all
 }
 
 // Counts are numbers of runs.

@@ -9,7 +9,9 @@ import (
 	"slices"
 
 	"github.com/holdfast-dev/holdfast/durable"
+	"github.com/holdfast-dev/holdfast/internal/guard"
 	"github.com/holdfast-dev/holdfast/internal/outline"
+	"github.com/holdfast-dev/holdfast/internal/schedules"
 	"github.com/holdfast-dev/holdfast/internal/stuck"
 	"github.com/holdfast-dev/holdfast/store"
 )
@@ -240,7 +242,7 @@ func (op *Operator) Line(ctx context.Context, runID string) (*Line, error) {
 //
 // Errors: durable.ErrNotFound; durable.ErrUnavailable.
 func (op *Operator) PauseQueue(ctx context.Context, name, reason string) error {
-	return op.changeQueue(ctx, name, func(q *store.Queue) { q.Paused, q.Reason = true, reason })
+	return op.changeQueue(ctx, name, func(q *store.Queue) { q.Paused, q.Reason = true, guard.Text(reason, schedules.MaxReason) })
 }
 
 // ResumeQueue lets the runs of a paused queue get places again. A queue that is not paused

@@ -62,7 +62,9 @@ func run() int {
 		Capture:   durable.Capture{Env: []string{"BANK_KEY"}},
 		Grace:     grace(),
 		Queues:    queues(),
-		Schedules: schedules(),
+		// The queues from which the shop takes runs; empty: all.
+		ServeQueues: strings.Fields(os.Getenv("SHOP_SERVES")),
+		Schedules:   schedules(),
 	})
 	if err != nil {
 		fmt.Fprintln(os.Stderr, err)

@@ -241,7 +241,7 @@ func (l *Local) Stuck(ctx context.Context) ([]Stuck, error) {
 		reason, code := one.Reason, [2]string{one.Workflow, one.Version}
 		if _, known := nobody[code]; one.Code == durable.CodeNotRegistered && !known {
 			other := l.Mounted && l.Serves(ctx, one.Workflow, "") && !l.Serves(ctx, one.Workflow, one.Version)
-			nobody[code] = !other && !l.OthersServeAny(ctx, one.Workflow)
+			nobody[code] = !other && !l.OthersServe(ctx, one.Workflow)
 		}
 		if one.Code == durable.CodeNotRegistered && nobody[code] {
 			reason = "nobody alive runs " + one.Workflow // the reason that the engine gives is about this program

@@ -135,7 +135,7 @@ func (r *Remote) RetryAll(ctx context.Context, queue string, dry bool, each func
 	if _, err := r.Queues(ctx, queue); err != nil {
 		return err
 	}
-	req := client.BulkRequest{Filter: map[string][]string{"queue": {queue}, "status": {string(store.Failed)}}, DryRun: true}
+	req := client.BulkRequest{Filter: map[string][]string{"queue": {client.FilterValue(queue)}, "status": {string(store.Failed)}}, DryRun: true}
 	if !dry {
 		count := req
 		count.Limit = 1

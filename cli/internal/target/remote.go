@@ -383,7 +383,7 @@ func (r *Remote) Outline(ctx context.Context, id string) (*outline.Builder, *Run
 		for _, x := range h.Executors {
 			e := store.Executor{ID: x.ID, Name: x.Name, Host: x.Host, PID: x.PID, StartedAt: store.TimeOf(x.StartedAt), BeatAt: store.TimeOf(x.BeatAt), Live: x.Live}
 			for _, w := range x.Workflows {
-				e.Serves = append(e.Serves, store.Served{Workflow: w, Versions: []string{run.Version}})
+				e.Serves = append(e.Serves, store.Served{Workflow: w, Versions: []string{run.Version}, Queues: x.Queues})
 			}
 			in.Executors = append(in.Executors, e)
 		}

@@ -60,34 +60,68 @@ func (l *Local) Serves(ctx context.Context, workflow, version string) bool {
 	return store.Serves(ServedBy(ctx, l.Engine), workflow, version)
 }
 
-// OthersServe reports whether a live executor other than this one has the code of a
-// run. It is true if that cannot be read.
-func (l *Local) OthersServe(ctx context.Context, s *Run) bool {
-	live, err := l.live(ctx)
-	if err != nil {
-		return true
-	}
-	for _, x := range live {
-		if x.ID != l.Engine.ID() && store.Serves(x.Serves, s.Workflow, s.Version) {
-			return true
-		}
-	}
-	return false
+// Takes reports whether the engine has the code of a run, and takes runs from its queue.
+func (l *Local) Takes(ctx context.Context, s *Run) bool {
+	return store.Takes(ServedBy(ctx, l.Engine), s.place())
 }
 
-// OthersServeAny reports whether a live executor other than this one has code of
-// a workflow.
-func (l *Local) OthersServeAny(ctx context.Context, workflow string) bool {
+// OthersTake reports whether a live executor other than this one has the code of a run,
+// and takes runs from its queue. It is true if that cannot be read.
+func (l *Local) OthersTake(ctx context.Context, s *Run) bool {
+	yes, err := l.others(ctx, func(one store.Served) bool { return store.Takes([]store.Served{one}, s.place()) })
+	return err != nil || yes
+}
+
+// OthersServe reports whether a live executor other than this one has code of a workflow,
+// whatever its version.
+func (l *Local) OthersServe(ctx context.Context, workflow string) bool {
+	yes, _ := l.others(ctx, func(one store.Served) bool { return one.Workflow == workflow })
+	return yes
+}
+
+// OthersMayTake reports whether a live executor other than this one has code of the
+// workflow of a run, whatever its version, and takes runs from the queue of the run.
+func (l *Local) OthersMayTake(ctx context.Context, s *Run) bool {
+	yes, _ := l.others(ctx, func(one store.Served) bool {
+		place := s.place()
+		place.Version = ""
+		one.Versions = []string{""}
+		return store.Takes([]store.Served{one}, place)
+	})
+	return yes
+}
+
+// others reports whether a live executor other than this one serves something that is
+// wanted.
+func (l *Local) others(ctx context.Context, wanted func(store.Served) bool) (bool, error) {
 	live, err := l.live(ctx)
-	if err != nil {
-		return false
-	}
 	for _, x := range live {
-		if x.ID != l.Engine.ID() && slices.ContainsFunc(x.Serves, func(s store.Served) bool { return s.Workflow == workflow }) {
-			return true
+		if x.ID != l.Engine.ID() && slices.ContainsFunc(x.Serves, wanted) {
+			return true, nil
 		}
 	}
-	return false
+	return false, err
+}
+
+// place is what decides which executors take a run.
+func (s *Run) place() *store.Run {
+	return &store.Run{ID: s.ID, Workflow: s.Workflow, Version: s.Version, Queue: s.Queue}
+}
+
+// Untaken says of a run that no live process takes, this one included, why that is.
+func (l *Local) Untaken(ctx context.Context, s *Run) string {
+	if s.Queue != "" && (l.OthersServe(ctx, s.Workflow) || l.Mounted && l.Serves(ctx, s.Workflow, s.Version)) {
+		return fmt.Sprintf("nobody alive who serves workflow %s takes runs from queue %s", s.Workflow, s.Queue)
+	}
+	return "nobody alive runs " + s.Workflow
+}
+
+// Starter says which program to start for a run that no process takes.
+func (s *Run) Starter() string {
+	if s.Queue != "" {
+		return "Start a program that has its code and takes runs from " + s.Queue
+	}
+	return "Start the program that has its code"
 }
 
 // CommandHeader is the header in which a run that was started at a terminal keeps the
@@ -96,7 +130,7 @@ const CommandHeader = "holdfast.command"
 
 // Code implements Target.
 func (l *Local) Code(ctx context.Context, r *Run) string {
-	if l.Mounted && l.Serves(ctx, r.Workflow, r.Version) {
+	if l.Mounted && l.Takes(ctx, r) {
 		return l.commands.Run(r.Workflow, r.ID)
 	}
 	return recordedCommand(r, l.commands)

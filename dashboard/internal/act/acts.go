@@ -45,7 +45,7 @@ func (ac *Acts) after(r *http.Request, id string) (run client.Run, shown *client
 		return run, nil, err
 	}
 	if ac.May(r, web.ActionRead, id) != nil {
-		return client.Run{ID: run.ID, Workflow: run.Workflow, Version: run.Version, Status: run.Status, Paused: run.Paused, Nobody: run.Nobody}, nil, nil
+		return client.Run{ID: run.ID, Workflow: run.Workflow, Version: run.Version, Queue: run.Queue, Status: run.Status, Paused: run.Paused, Nobody: run.Nobody}, nil, nil
 	}
 	return run, &run, nil
 }
@@ -71,9 +71,10 @@ func (ac *Acts) planned(w http.ResponseWriter, r *http.Request, id string, plan 
 	if err != nil {
 		return err
 	}
-	wire.Plan.Served = view.ServedBy(executors, run.Workflow, run.Version)
+	row := &store.Run{ID: run.ID, Workflow: run.Workflow, Version: run.Version, Queue: run.Queue}
+	wire.Plan.Served = view.ServedBy(executors, row)
 	if !wire.Plan.Served {
-		wire.Plan.Nobody = fmt.Sprintf("nobody alive serves workflow %s: it goes on once a program that does is started", run.Workflow)
+		wire.Plan.Nobody = fmt.Sprintf("nobody alive serves workflow %s%s: it goes on once a program that does is started", run.Workflow, view.FromQueue(executors, row))
 	}
 	web.WriteJSON(w, http.StatusOK, wire)
 	return nil

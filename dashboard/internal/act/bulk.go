@@ -203,7 +203,7 @@ func hasEmpty(name, value string) bool {
 	if !read.Splits[name] {
 		return strings.TrimSpace(value) == ""
 	}
-	for part := range strings.SplitSeq(value, ",") {
+	for _, part := range read.Names(value) {
 		if strings.TrimSpace(part) == "" {
 			return true
 		}

@@ -45,6 +45,7 @@ func (api *API) Health(w http.ResponseWriter, r *http.Request) error {
 		e := client.Executor{ID: x.ID, Name: x.Name, Host: x.Host, PID: x.PID, StartedAt: x.StartedAt.Time(), BeatAt: x.BeatAt.Time(), Live: x.Live}
 		for _, s := range x.Serves {
 			e.Workflows = append(e.Workflows, s.Workflow)
+			e.Queues = s.Queues // the same for all workflows of an engine
 		}
 		slices.Sort(e.Workflows)
 		wire.Executors = append(wire.Executors, e)

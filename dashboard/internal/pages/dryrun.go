@@ -164,14 +164,14 @@ func (rp *RunPage) serves(ctx context.Context, run *store.Run) (string, error) {
 	}
 	var names []string
 	for _, x := range executors {
-		if x.Live && store.Serves(x.Serves, run.Workflow, run.Version) {
+		if x.Live && store.Takes(x.Serves, run) {
 			names = append(names, x.Name)
 		}
 	}
 	what := strings.TrimSpace(run.Workflow + " " + run.Version)
 	switch n := len(names); {
 	case n == 0:
-		return "No live process serves " + what + ": it goes on once one is started.", nil
+		return "No live process serves " + what + view.FromQueue(executors, run) + ": it goes on once one is started.", nil
 	case n == 1:
 		return names[0] + " serves " + what + " and takes it at once.", nil
 	case n <= 3:

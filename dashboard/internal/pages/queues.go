@@ -39,9 +39,10 @@ func (li *Lists) queueView(r *http.Request, q *operate.Queue) queueView {
 	v := queueView{Queue: w, URL: li.queueURL(q.Name), MayAct: li.May(r, web.ActionQueue, "") == nil}
 	v.Form, v.API = v.URL+"/do/", li.Site.Prefix+"/api/queues/"+client.EscapeID(q.Name)+"/"
 	dead := ""
-	if !strings.ContainsFunc(q.Name, func(c rune) bool { return c == ',' || unicode.IsSpace(c) }) { // a filter is words, and lists in them
-		dead = "queue:" + q.Name + " status:failed"
-		v.Runs, v.Dead = li.Site.List("queue:"+q.Name), li.Site.List(dead)
+	if !strings.ContainsFunc(q.Name, unicode.IsSpace) { // a filter is words
+		runs := "queue:" + client.FilterValue(q.Name)
+		dead = runs + " status:failed"
+		v.Runs, v.Dead = li.Site.List(runs), li.Site.List(dead)
 	}
 	if dead != "" && q.Failed > 0 && li.May(r, web.ActionResume, "") == nil {
 		v.Retry = li.Site.Prefix + "/bulk?" + url.Values{"act": {"retry"}, "q": {dead}}.Encode()

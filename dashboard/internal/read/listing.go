@@ -85,10 +85,10 @@ const (
 func bounded(name string, values []string) error {
 	n := 0
 	for _, v := range values {
-		if len(v) > maxValue*maxValues {
+		if len(v) > 2*maxValue*maxValues { // every byte may be escaped
 			return web.BadRequest("%s has a value of %d bytes: at most %d can be used", view.Clip(name), len(v), maxValue)
 		}
-		for part := range strings.SplitSeq(v, ",") {
+		for _, part := range Names(v) {
 			if n++; len(part) > maxValue {
 				return web.BadRequest("%s has a value of %d bytes: at most %d can be used", view.Clip(name), len(part), maxValue)
 			}
@@ -179,7 +179,7 @@ func (l *Listing) parseAttributes(values []string) error {
 func splitList(values []string) []string {
 	var all []string
 	for _, v := range values {
-		for part := range strings.SplitSeq(v, ",") {
+		for _, part := range Names(v) {
 			if part != "" && !slices.Contains(all, part) {
 				all = append(all, part)
 			}

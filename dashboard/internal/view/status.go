@@ -123,7 +123,7 @@ func Nobody(r *store.Run, executors []store.Executor) string {
 	if r.Status.Terminal() {
 		return ""
 	}
-	served := ServedBy(executors, r.Workflow, r.Version)
+	served := ServedBy(executors, r)
 	owned := slices.ContainsFunc(executors, func(x store.Executor) bool { return x.Live && x.ID == r.Owner })
 	code := "workflow " + r.Workflow
 	if r.Version != "" && r.Version != durable.DefaultVersion {
@@ -137,16 +137,27 @@ func Nobody(r *store.Run, executors []store.Executor) string {
 	case owned:
 		return ""
 	case !served:
-		return "nobody alive serves " + code + ": start a program that does"
+		return "nobody alive serves " + code + FromQueue(executors, r) + ": start a program that does"
 	case r.Status == store.Running || r.Status == store.Resuming:
 		return "its process is gone: another one that serves it takes it over, or resume it"
 	}
 	return ""
 }
 
-// ServedBy reports whether a live executor has the code.
-func ServedBy(executors []store.Executor, workflow, version string) bool {
-	return slices.ContainsFunc(executors, func(x store.Executor) bool { return x.Live && store.Serves(x.Serves, workflow, version) })
+// ServedBy reports whether a live executor has the code of a run and takes runs from its
+// queue.
+func ServedBy(executors []store.Executor, r *store.Run) bool {
+	return slices.ContainsFunc(executors, func(x store.Executor) bool { return x.Live && store.Takes(x.Serves, r) })
+}
+
+// FromQueue says from which queue a process must take runs to take this one; empty: its code
+// is enough, or what is missing is the code.
+func FromQueue(executors []store.Executor, r *store.Run) string {
+	coded := slices.ContainsFunc(executors, func(x store.Executor) bool { return x.Live && store.Serves(x.Serves, r.Workflow, r.Version) })
+	if r.Queue == "" || !coded {
+		return ""
+	}
+	return " from queue " + r.Queue
 }
 
 // Cannot returns why an act without a plan would be refused; empty: it would not.
