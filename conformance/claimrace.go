@@ -61,6 +61,62 @@ func noneDue(t *T, s store.Store) bool {
 	return err != nil || n[""] == 0
 }
 
+// branching returns a Change that records a branch and leaves no event.
+func (w *writer) branching() store.Change {
+	c := w.patch(store.RowPatch{})
+	c.Row, c.Branch = nil, &store.Branch{N: 1, Cutoff: 1, CreatedAt: w.t.now()}
+	return c
+}
+
+// claimCreatedRace lets messages and branches come while runs are claimed: a claim that
+// hands over what it has read before it locked a run hands over too little.
+func claimCreatedRace(t *T) {
+	d := t.fresh()
+	others, s := t.handle(d), t.handle(d)
+	t.beat(s, "a")
+	for round := range 10 {
+		const n = 16
+		var names []string
+		var branches [n]store.Change
+		for i := range n {
+			names = append(names, fmt.Sprintf("r%d-%02d", round, i))
+			branches[i] = t.run(others, names[i]).branching()
+		}
+		var claimed []store.Run
+		handed := map[string]bool{}
+		branched := map[string]bool{}
+		t.together(3, func(i int) {
+			switch i {
+			case 0:
+				claim := claimOf("a", names...)
+				claim.Max = n
+				claim.Created = func(id string, _ store.Event) { handed[id] = true }
+				var err error
+				if claimed, err = s.Claim(t.Context(), claim); err != nil {
+					t.Errorf("claim: %v", err)
+				}
+			case 1:
+				for _, id := range names {
+					if err := one(t.Context(), others, send(signal(id, "1"))); err != nil {
+						t.Errorf("send: %v", err)
+					}
+				}
+			default:
+				for k := n - 1; k >= 0; k-- {
+					err := one(t.Context(), others, branches[k])
+					if branched[names[k]] = err == nil; err != nil && !isOneOf(err, store.ErrFenced) {
+						t.Errorf("branch: %v", err)
+					}
+				}
+			}
+		})
+		for _, r := range claimed {
+			require.False(t, handed[r.ID] && r.Inbox > 0, "S41: %s was handed over, and had a message", r.ID)
+			require.False(t, handed[r.ID] && branched[r.ID], "S41: %s was handed over, and had a branch", r.ID)
+		}
+	}
+}
+
 func claimOneRace(t *T) {
 	d := t.fresh()
 	handles := []store.Store{t.handle(d), t.handle(d)}

@@ -9,6 +9,7 @@ import (
 	"iter"
 	"maps"
 	"reflect"
+	"runtime"
 	"slices"
 	"strings"
 	"sync"
@@ -135,6 +136,52 @@ func cutClaims(answer func(left *[]store.Run, c store.Claim, runs []store.Run, e
 			return answer(&left, c, runs, ctx.Err())
 		}})()
 	}
+}
+
+// handing makes a claim hand over the first event of those runs for which whole returns true, as
+// edit leaves it. whole sees the run as it was before the claim; the claim has taken it if took.
+func handing(whole func(before *store.History, took bool) bool, edit func(e *store.Event)) func() func(store.Store) store.Store {
+	yield := func(n int) { // so that what others do falls in between
+		for range n {
+			runtime.Gosched()
+		}
+	}
+	return with(altered{commit: func(next store.Store, ctx context.Context, batch []store.Change) []error {
+		yield(20)
+		return next.Commit(ctx, batch)
+	}, claim: func(next store.Store, ctx context.Context, c store.Claim) ([]store.Run, error) {
+		if c.Created == nil {
+			return next.Claim(ctx, c)
+		}
+		before := map[string]*store.History{}
+		p, err := next.List(ctx, store.Filter{Statuses: []store.Status{store.Pending}, Limit: 1000})
+		for i := range p.Runs {
+			if h, err := next.Load(ctx, p.Runs[i].ID, store.Cursor{All: true}); err == nil {
+				before[h.Run.ID] = h
+			}
+		}
+		if err != nil {
+			return nil, err
+		}
+		yield(100)
+		runs, err := next.Claim(ctx, c)
+		for id, h := range before {
+			took := slices.ContainsFunc(runs, func(r store.Run) bool { return r.ID == id })
+			for e := range h.Events {
+				if whole(h, took) {
+					edit(&e)
+					c.Created(id, e)
+				}
+				break
+			}
+		}
+		return runs, err
+	}})
+}
+
+// fresh reports whether a history is its creation and nothing else.
+func fresh(h *store.History) bool {
+	return h.Run.Last.Seq == 1 && h.Run.Inbox == 0 && len(h.Branches) == 0
 }
 
 // claimed alters the rows that a claim returns, and what is stored if patch says so.
@@ -512,6 +559,22 @@ func mutants() []mutant {
 		{"a claim returns no attributes", "S19", "a claim changes what it says", claimed(func(r *store.Run) *store.RowPatch { r.Attributes = nil; return nil })},
 		{"a claim returns the row as it was", "S19", "a claim starts a pending run", claimed(func(r *store.Run) *store.RowPatch { r.Status = store.Pending; return nil })},
 		{"a claim does not return its event", "S27", "a claim changes what it says", claimed(func(r *store.Run) *store.RowPatch { r.Last = nil; return nil })},
+		{"a claim hands over what it has left", "S41", "the creation that a claim hands over", handing(func(h *store.History, _ bool) bool { return fresh(h) }, func(*store.Event) {})},
+		{"a claim overlooks messages", "S41", "the creation that a claim hands over", handing(func(h *store.History, took bool) bool {
+			return took && h.Run.Last.Seq == 1 && len(h.Branches) == 0
+		}, func(*store.Event) {})},
+		{"a claim overlooks branches", "S41", "the creation that a claim hands over", handing(func(h *store.History, took bool) bool {
+			return took && h.Run.Last.Seq == 1 && h.Run.Inbox == 0
+		}, func(*store.Event) {})},
+		{"a claim overlooks events", "S41", "the creation that a claim hands over", handing(func(h *store.History, took bool) bool {
+			return took && h.Run.Inbox == 0 && len(h.Branches) == 0
+		}, func(*store.Event) {})},
+		{"a claim hands over no input", "S41", "the creation that a claim hands over", handing(func(h *store.History, took bool) bool {
+			return took && fresh(h)
+		}, func(e *store.Event) { e.Payload = nil })},
+		{"a claim hands over what it has read before it locked the run", "S41", "what comes while a run is claimed", handing(func(h *store.History, took bool) bool {
+			return took && fresh(h)
+		}, func(*store.Event) {})},
 		{"a claim takes 50 runs at most", "S19", "as many are taken as asked for", with(altered{claim: func(next store.Store, ctx context.Context, c store.Claim) ([]store.Run, error) {
 			c.Max = min(c.Max, 50)
 			return next.Claim(ctx, c)
