@@ -4,6 +4,7 @@ import (
 	"context"
 	"testing"
 	"testing/synctest"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -75,5 +76,33 @@ func TestAMessageThatComesBetweenAClaimAndItsRunIsNotOverlooked(t *testing.T) {
 		synctest.Wait() // no time passes, and so no beat comes
 		require.Equal(t, store.Completed, w.row("r").Status, "log:\n%s", w.log)
 		require.NotZero(t, loads())
+	})
+}
+
+// A store that has read a history before it had the run's lock may hand over too little of it. The
+// row, which comes with the claim, says that there is more.
+func TestAHistoryThatIsNotAllThatTheRowKnowsOfIsLoaded(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		wf := durable.Define("w", func(ctx context.Context, _ int) (string, error) { return durable.Await[string](ctx, "word") })
+		handing(t, w, wf)
+		w.disk.mu.Lock()
+		w.disk.careless = true
+		w.disk.mu.Unlock()
+		_, err := wf.Enqueue(w.ctx(), "told", 0, durable.Delay(time.Hour))
+		require.NoError(t, err)
+		require.NoError(t, durable.Signal(w.ctx(), "told", "word", "go"))
+		id := ""
+		for n := range 2 { // the second replaces the input of the first
+			h, err := wf.Start(w.ctx(), durable.AutoID, n, durable.OnQueue("q"), durable.Debounce("k", time.Hour, time.Hour))
+			require.NoError(t, err)
+			require.True(t, id == "" || id == h.ID())
+			id = h.ID()
+		}
+		require.NoError(t, durable.Signal(w.ctx(), id, "word", "go"))
+		time.Sleep(2 * time.Hour)
+		synctest.Wait()
+		for _, id := range []string{"told", id} {
+			require.Equal(t, store.Completed, w.row(id).Status, "log:\n%s", w.log)
+		}
 	})
 }

@@ -32,7 +32,7 @@ func (src *source) lineage() (*store.History, *history.Past, error) {
 		p, err := readPast(r.id, src.gapless(h), src.sizeHint())
 		return h, p, err
 	}
-	if e := src.created; e != nil {
+	if e := src.created; src.whole(e) {
 		// The claim has read it. What came since was heard of: see roster.claiming.
 		src.created = nil
 		h := &store.History{Run: r.row, Events: both([]store.Event{*e, *r.row.Last}, func(func(store.Event, error) bool) {})}
@@ -72,6 +72,13 @@ func (src *source) lineage() (*store.History, *history.Past, error) {
 	}
 	h.Inbox, h.Run.CancelAsked = mail.Inbox, mail.Run.CancelAsked
 	return h, p, nil
+}
+
+// whole reports whether e, which a claim may have handed over, and the event of the claim can be
+// all there is of the run. If the row knows of more, the store was wrong, and the history is loaded.
+func (src *source) whole(e *store.Event) bool {
+	row := &src.run.row
+	return e != nil && e.Seq == 1 && row.Last != nil && row.Last.Seq == 2 && row.Inbox == 0
 }
 
 // sizeHint estimates how many calls the history has.

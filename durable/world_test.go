@@ -189,6 +189,7 @@ type disk struct {
 	onCommit  func(batch []store.Change, forward func() []error) []error
 	onCall    func(call string, forward func() error) error
 	handsOver bool // see handing
+	careless  bool // it hands over what had messages or more events, too
 }
 
 // cut makes every call from now on return store.ErrClosed.
@@ -287,7 +288,7 @@ func (d *disk) handOver(rs []store.Run, created func(string, store.Event)) {
 	defer d.mu.Unlock()
 	for i := range rs {
 		h, err := d.Store.Load(context.Background(), rs[i].ID, store.Cursor{All: true})
-		if !d.handsOver || err != nil || rs[i].Last.Seq != 2 || h.Run.Inbox > 0 {
+		if !d.handsOver || err != nil || !d.careless && (rs[i].Last.Seq != 2 || h.Run.Inbox > 0) {
 			continue
 		}
 		for e := range h.Events {
