@@ -86,23 +86,26 @@ func transactUndone(t *T) {
 	w.steps(s, 1)
 }
 
+// refusedIn fails unless a transaction refuses the change, and what was done beside it is undone.
+func (t *T) refusedIn(s store.Store, name string, c store.Change, want error) {
+	t.Helper()
+	before := t.dump(s)
+	tx := t.begin(s, "other", name)
+	require.ErrorIs(t, tx.Commit(c), want, "S40, S3: %s", name)
+	require.Equal(t, before, t.dump(s), "S40: what was done beside %s is undone", name)
+}
+
 func transactRefused(t *T) {
 	s := t.open()
 	w := t.run(s, "r")
 	t.run(s, "other")
-	before := t.dump(s)
 	stale := *w
 	stale.epoch--
 	behind := *w
 	behind.seq++
-	for name, c := range map[string]store.Change{"a former owner's": stale.append(step("late")), "one behind a gap": behind.append(step("gap"))} {
-		tx := t.begin(s, "other", name)
-		require.ErrorIs(t, tx.Commit(c), store.ErrFenced, "S40, S3: %s", name)
-		require.Equal(t, before, t.dump(s), "S40: what was done beside %s is undone", name)
-	}
-	tx := t.begin(s, "other", "invalid")
-	require.ErrorIs(t, tx.Commit(w.append(step(""), store.Event{})), store.ErrInvalid, "S40")
-	require.Equal(t, before, t.dump(s), "S40: what was done beside an invalid change is undone")
+	t.refusedIn(s, "a change of a former owner", stale.append(step("late")), store.ErrFenced)
+	t.refusedIn(s, "a change behind a gap", behind.append(step("gap")), store.ErrFenced)
+	t.refusedIn(s, "an invalid change", w.append(step(""), store.Event{}), store.ErrInvalid)
 	w.steps(s, 1)
 }
 
@@ -110,21 +113,13 @@ func transactTwice(t *T) {
 	s := t.open()
 	w := t.run(s, "r")
 	t.run(s, "other")
-	for name, make := range map[string]func() store.Change{
-		"a checkpoint": func() store.Change { return w.append(step("a")) },
-		"one with its row": func() store.Change {
-			c := w.append(step("b"))
-			c.Row = &store.RowPatch{Priority: ptr(int32(7))}
-			return c
-		},
-	} {
-		c := make()
-		w.must(s, c)
-		before := t.dump(s)
-		tx := t.begin(s, "other", name)
-		require.ErrorIs(t, tx.Commit(c), store.ErrFenced, "S40: %s that was carried out before", name)
-		require.Equal(t, before, t.dump(s), "S40: what was done beside it is undone")
-	}
+	once := w.append(step("a"))
+	w.must(s, once)
+	t.refusedIn(s, "a checkpoint that was carried out before", once, store.ErrFenced)
+	once = w.append(step("b"))
+	once.Row = &store.RowPatch{Priority: ptr(int32(7))}
+	w.must(s, once)
+	t.refusedIn(s, "a change of the row that was carried out before", once, store.ErrFenced)
 	w.steps(s, 1)
 }
 

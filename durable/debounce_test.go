@@ -160,20 +160,7 @@ func TestDebouncedStartsOfManyProcessesAreOneRun(t *testing.T) {
 // start has returned, its run, or one that a later start has given another input, is executed.
 func TestNoDebouncedStartIsLostWhenItsProcessDies(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		points := 0
-		for at := 1; ; at++ {
-			fired := false
-			for _, after := range []bool{false, true} {
-				if debounceAndDie(t, at, after) {
-					fired = true
-					points++
-				}
-			}
-			if !fired {
-				break
-			}
-		}
-		require.Greater(t, points, 10)
+		require.Greater(t, dieAtEachWrite(func(at int, after bool) bool { return debounceAndDie(t, at, after) }), 10)
 	})
 }
 

@@ -16,6 +16,21 @@ import (
 	"github.com/holdfast-dev/holdfast/store"
 )
 
+// dieAtEachWrite tries a death just before and just after each write, counted from 1, until there
+// are no more: die reports whether its process got as far as that. It returns how many deaths
+// there were.
+func dieAtEachWrite(die func(at int, after bool) (died bool)) (deaths int) {
+	for at, before := 1, -1; before < deaths; at++ {
+		before = deaths
+		for _, after := range []bool{false, true} {
+			if die(at, after) {
+				deaths++
+			}
+		}
+	}
+	return deaths
+}
+
 // start begins a run on the process opened last.
 func start[I, O any](t *testing.T, w *world, wf *durable.Workflow[I, O], id string, in I) *durable.Run[O] {
 	t.Helper()

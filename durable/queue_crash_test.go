@@ -23,20 +23,7 @@ import (
 // bodies executed, of both, than the queue lets in.
 func TestAQueueHoldsThroughADeathAtEachWrite(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		points := 0
-		for at := 1; ; at++ {
-			fired := false
-			for _, after := range []bool{false, true} {
-				if queueAndDie(t, at, after) {
-					fired = true
-					points++
-				}
-			}
-			if !fired {
-				break
-			}
-		}
-		require.Greater(t, points, 30)
+		require.Greater(t, dieAtEachWrite(func(at int, after bool) bool { return queueAndDie(t, at, after) }), 30)
 	})
 }
 

@@ -506,21 +506,16 @@ func TestAnEncryptedInputIsReadByWhoHasTheKey(t *testing.T) {
 	})
 }
 
-// lives boots one process after another on memory, each of which dies at the write that is
-// next, counted from 1, until one comes through.
+// A process that fires a schedule dies just before or just after each of its writes, and another
+// one takes over.
 func TestAKillAtAnyWriteFiresNothingTwiceAndLosesNothing(t *testing.T) {
 	for name, overlap := range map[string]durable.OverlapPolicy{"skip": durable.OverlapSkip, "queue": durable.OverlapQueue, "cancel": durable.OverlapCancel, "allow": durable.OverlapAllow} {
 		t.Run(name, func(t *testing.T) {
-			for at := 1; ; at++ {
-				reached := false
-				for _, after := range []bool{false, true} {
-					synctest.Test(t, func(t *testing.T) { reached = killedSchedule(t, overlap, at, after) || reached })
-				}
-				if !reached {
-					require.Greater(t, at, 8, "there were writes to die at")
-					break
-				}
-			}
+			points := dieAtEachWrite(func(at int, after bool) (reached bool) {
+				synctest.Test(t, func(t *testing.T) { reached = killedSchedule(t, overlap, at, after) })
+				return reached
+			})
+			require.Greater(t, points, 16, "there were writes to die at")
 		})
 	}
 }
