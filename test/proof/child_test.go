@@ -35,7 +35,8 @@ type orders struct {
 	DSN     string
 	Dir     string // for the journal and flags
 	Life    int
-	New     int // runs to start
+	New     int    // runs to start, or the write to die at
+	Write   string // what kind of write that is
 	Lease   time.Duration
 	Hold    string // key and attempt of the body that a polite one does not leave until it is closed, or killed
 }

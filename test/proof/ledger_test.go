@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"os"
 	"path/filepath"
-	"slices"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -135,7 +134,10 @@ type fatal struct {
 	fullStore
 	at    int64 // the write, from 1; 0: none
 	after bool
-	which func(*store.Change) bool
+	// which is asked about each write: a put is the store.Queue or store.Schedule, a commit its
+	// batch, and a claim the runs that it took.
+	which func(write any) bool
+	dying func() // is called just before; nil: nothing is
 	n     atomic.Int64
 }
 
@@ -151,31 +153,35 @@ func die() {
 	select {}
 }
 
-func (f *fatal) write(do func()) {
-	n := f.n.Add(1)
-	if n == f.at && !f.after {
-		die()
+func (f *fatal) die() {
+	if f.dying != nil {
+		f.dying()
 	}
-	if do(); n == f.at {
-		die()
+	die()
+}
+
+func (f *fatal) write(what any, do func()) {
+	dies := f.which(what) && f.n.Add(1) == f.at
+	if dies && !f.after {
+		f.die()
+	}
+	if do(); dies {
+		f.die()
 	}
 }
 
 func (f *fatal) PutSchedule(ctx context.Context, sc store.Schedule) (got store.Schedule, err error) {
-	f.write(func() { got, err = f.fullStore.PutSchedule(ctx, sc) })
+	f.write(sc, func() { got, err = f.fullStore.PutSchedule(ctx, sc) })
 	return got, err
 }
 
 func (f *fatal) PutQueue(ctx context.Context, q store.Queue) (err error) {
-	f.write(func() { err = f.fullStore.PutQueue(ctx, q) })
+	f.write(q, func() { err = f.fullStore.PutQueue(ctx, q) })
 	return err
 }
 
 func (f *fatal) Commit(ctx context.Context, batch []store.Change) (errs []error) {
-	if !slices.ContainsFunc(batch, func(c store.Change) bool { return f.which(&c) }) {
-		return f.fullStore.Commit(ctx, batch)
-	}
-	f.write(func() { errs = f.fullStore.Commit(ctx, batch) })
+	f.write(batch, func() { errs = f.fullStore.Commit(ctx, batch) })
 	return errs
 }
 
@@ -183,8 +189,8 @@ func (f *fatal) Commit(ctx context.Context, batch []store.Change) (errs []error)
 // with by a death before it, the write before has left.
 func (f *fatal) Claim(ctx context.Context, c store.Claim) ([]store.Run, error) {
 	rows, err := f.fullStore.Claim(ctx, c)
-	if len(rows) > 0 && f.n.Add(1) == f.at {
-		die()
+	if len(rows) > 0 && f.which(rows) && f.n.Add(1) == f.at {
+		f.die()
 	}
 	return rows, err
 }

@@ -43,6 +43,8 @@ type letter struct {
 	Nap              time.Duration
 	// Stuck is the process that does not send it as long as it lives.
 	Stuck int
+	// Until is a file without which it is not sent.
+	Until string
 }
 
 // mailing is a workflow whose bodies tell the ledger when they are executed.
@@ -56,6 +58,11 @@ func mailing(o orders) *durable.Workflow[letter, int] {
 				if m.Stuck == os.Getpid() {
 					<-ctx.Done()
 					return ctx.Err()
+				}
+				if m.Until != "" && last {
+					if err := awaitFile(ctx, filepath.Join(o.Dir, m.Until)); err != nil {
+						return err
+					}
 				}
 				if last {
 					f.What = "leave"
@@ -74,6 +81,20 @@ func mailing(o orders) *durable.Workflow[letter, int] {
 		}
 		return m.N, body("send", true)
 	})
+}
+
+// awaitFile waits until a file is there.
+func awaitFile(ctx context.Context, name string) error {
+	for {
+		if _, err := os.Stat(name); err == nil {
+			return nil
+		}
+		select {
+		case <-time.After(2 * time.Millisecond):
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		}
+	}
 }
 
 // post starts a letter, and tells the ledger before and after.
@@ -253,7 +274,7 @@ func TestQueuesKeepTheirRulesThoughProcessesAreKilled(t *testing.T) {
 		for _, c := range crew {
 			require.NoError(t, c.Wait())
 		}
-		b := readBook(t, st, o)
+		b := readBook(t, st, o, queueRules)
 		b.checkAll(t)
 		require.Positive(t, b.count("refused"), "two starts with one key met")
 	})

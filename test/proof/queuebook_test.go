@@ -10,6 +10,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/holdfast-dev/holdfast/durable"
 	"github.com/holdfast-dev/holdfast/store"
 )
 
@@ -22,7 +23,11 @@ func (b between) surelyBefore(c between) bool { return b.to < c.from }
 // book is what is known of all runs in the end: what the ledger says, and what the store does.
 type book struct {
 	facts []fact
-	runs  map[string]store.Run
+	rules []durable.Queue
+	// wait and most are those of debounced starts.
+	wait, most time.Duration
+	logf       func(format string, args ...any)
+	runs       map[string]store.Run
 	// begins is when a run was let in: during the claim that took it. Of one whose process was
 	// killed before it could tell, some claim that the kill has cut short has taken it.
 	begins map[string]between
@@ -33,38 +38,50 @@ type book struct {
 	tolerance int64
 }
 
-func readBook(t *testing.T, st store.Store, o orders) *book {
+func readBook(t *testing.T, st store.Store, o orders, rules []durable.Queue) *book {
 	t.Helper()
-	b := &book{facts: ledger(t, o), runs: map[string]store.Run{}, begins: map[string]between{}, starts: map[string][]fact{}}
+	b := &book{facts: ledger(t, o), rules: rules, logf: t.Logf, wait: bounceWait, most: bounceMost, runs: map[string]store.Run{}, begins: map[string]between{}, starts: map[string][]fact{}}
+	cancelling := map[string]bool{}
+	for _, f := range b.facts {
+		if f.What == "cancelling" {
+			cancelling[f.Run] = true
+		}
+	}
 	for f := (store.Filter{Limit: 500}); ; {
 		page, err := st.List(t.Context(), f)
 		require.NoError(t, err)
 		for _, r := range page.Runs {
 			b.runs[r.ID] = r
-			soundHistory(t, st, r)
+			soundHistory(t, st, r, cancelling[r.ID])
 		}
 		if f.After = page.Next; f.After == "" {
 			break
 		}
 	}
-	claiming := map[string]int64{} // the claims of which no end is known
+	claiming := map[string]between{} // the claims of which no end is known
 	for _, f := range b.facts {
 		switch call := fmt.Sprint(f.PID, "/", f.N); f.What {
 		case "claiming":
-			claiming[call] = f.At
+			claiming[call] = between{f.At, math.MaxInt64}
 		case "claimed":
 			for _, id := range f.IDs {
 				require.NotContains(t, b.begins, id, "it was let in twice")
-				b.begins[id] = between{claiming[call], f.At}
+				b.begins[id] = between{claiming[call].from, f.At}
 			}
 			delete(claiming, call)
+		case "killing":
+			for call, w := range claiming {
+				if f.Step != "" && strings.HasPrefix(call, fmt.Sprint(f.PID, "/")) { // it has killed itself, and takes nothing afterwards
+					claiming[call] = between{w.from, f.At}
+				}
+			}
 		case "enter":
 			if _, known := b.begins[f.Run]; known {
 				break
 			}
-			cut := between{math.MaxInt64, f.At}
-			for _, at := range claiming {
-				cut.from = min(cut.from, at)
+			cut := between{math.MaxInt64, 0}
+			for _, w := range claiming {
+				cut = between{min(cut.from, w.from), max(cut.to, min(w.to, f.At))}
 			}
 			require.LessOrEqual(t, cut.from, f.At, "%s is executed, and no claim has taken it", f.Run)
 			b.begins[f.Run] = cut
@@ -74,13 +91,21 @@ func readBook(t *testing.T, st store.Store, o orders) *book {
 			b.tolerance = max(b.tolerance, int64(f.N))
 		}
 	}
+	for id := range cancelling {
+		if b.runs[id].Status == store.Cancelled {
+			delete(b.begins, id) // it was taken without a place
+		}
+	}
 	return b
 }
 
-// soundHistory reads one run back: it has ended well, and each thing in it happened once.
-func soundHistory(t *testing.T, st store.Store, r store.Run) {
+// soundHistory reads one run back: it has ended well, and each thing in it happened once; or it
+// was cancelled in line, if it may be.
+func soundHistory(t *testing.T, st store.Store, r store.Run, mayBeCancelled bool) {
 	t.Helper()
-	require.Equal(t, store.Completed, r.Status, "run %s: %s", r.ID, r.Reason)
+	if !mayBeCancelled || r.Status != store.Cancelled {
+		require.Equal(t, store.Completed, r.Status, "run %s: %s", r.ID, r.Reason)
+	}
 	h, err := st.Load(t.Context(), r.ID, store.Cursor{All: true})
 	require.NoError(t, err)
 	count := map[store.Type]int{}
@@ -92,10 +117,18 @@ func soundHistory(t *testing.T, st store.Store, r store.Run) {
 		before = e
 		count[e.Type]++
 	}
+	if r.Status == store.Cancelled {
+		require.Zero(t, count[store.StepCompleted], "run %s was cancelled in line, and executes nothing", r.ID)
+		return
+	}
 	require.Equal(t, 1, count[store.WorkflowStarted], "run %s began once", r.ID)
 	require.Equal(t, 1, count[store.WorkflowCompleted], "run %s ended once", r.ID)
 	require.Equal(t, 2, count[store.StepCompleted], "each of the two steps of run %s was recorded once", r.ID)
 }
+
+// deduped reports whether a fact is about a start with Dedup: of those with a key, the others
+// tell by their N which debounced start they are.
+func (f *fact) deduped() bool { return f.Key != "" && f.N == 0 }
 
 func (b *book) count(what string) (n int) {
 	for _, f := range b.facts {
@@ -130,7 +163,9 @@ func (b *book) checkNothingLost(t *testing.T) {
 		for _, f := range starts {
 			require.Equal(t, []any{f.Queue, f.Part, f.Priority}, []any{r.Queue, r.Partition, int(r.Priority)}, "where %s stands in line", id)
 		}
-		require.Contains(t, b.begins, id)
+		if r.Status != store.Cancelled {
+			require.Contains(t, b.begins, id)
+		}
 	}
 	for id := range b.begins {
 		require.Contains(t, b.runs, id, "a run was executed that is not there")
@@ -155,19 +190,16 @@ func (b *book) checkNothingTwice(t *testing.T) {
 			had[body] = f.PID
 		}
 	}
-	t.Logf("%d bodies were under way at a kill and were executed again", again)
+	b.logf("%d bodies were under way at a kill and were executed again", again)
 }
 
 // No more runs are executed at once than the queue lets in: a run is from its first body to the
 // end of its last, also while its process is dead, because it holds its place.
 func (b *book) checkPlaces(t *testing.T) {
 	t.Helper()
-	limit := map[string]int{}
-	for _, q := range queueRules {
-		limit[q.Name] = q.Max
-		for _, part := range []string{"", "0", "1", "2"} {
-			limit[q.Name+" of "+part] = q.MaxPerPartition
-		}
+	limit := map[string]durable.Queue{}
+	for _, q := range b.rules {
+		limit[q.Name] = q
 	}
 	const perProcess = " in process "
 	in, now, most := map[string][]string{}, map[string]int{}, map[string]int{}
@@ -200,27 +232,38 @@ func (b *book) checkPlaces(t *testing.T) {
 				now[k]++
 				most[k] = max(most[k], now[k])
 			}
-			for _, k := range in[f.Run][:2] {
-				if limit[k] > 0 {
-					require.LessOrEqual(t, now[k], limit[k], "%s, when %s came", k, f.Run)
+			q := limit[f.Queue]
+			for i, most := range []int{q.Max, q.MaxPerPartition, q.MaxPerProcess} {
+				if k := in[f.Run][i]; most > 0 {
+					require.LessOrEqual(t, now[k], most, "%s, when %s came", k, f.Run)
 				}
-			}
-			if f.Queue == "limits" {
-				require.LessOrEqual(t, now[in[f.Run][2]], 2, "%s, when %s came", in[f.Run][2], f.Run)
 			}
 		}
 	}
-	t.Logf("at once: %d of 3 in limits, %d of 2 in naps, %d of 2 in turns, %d of 1 in ranks", most["limits"], most["naps"], most["turns"], most["ranks"])
+	for _, q := range b.rules {
+		if q.Max > 0 {
+			b.logf("at once: %d of %d in %s", most[q.Name], q.Max, q.Name)
+		}
+	}
 }
 
 // No window of the rate has more beginnings, however it is laid: those that surely lie in one
 // that begins with a claim are counted.
 func (b *book) checkRates(t *testing.T) {
 	t.Helper()
-	const rate, per = 4, 400_000
+	for _, q := range b.rules {
+		if q.Rate > 0 {
+			b.checkRate(t, q)
+		}
+	}
+}
+
+func (b *book) checkRate(t *testing.T, q durable.Queue) {
+	t.Helper()
+	rate, per := q.Rate, q.Per.Microseconds()
 	var begins []between
 	for id, w := range b.begins {
-		if b.runs[id].Queue == "rate" {
+		if b.runs[id].Queue == q.Name {
 			begins = append(begins, w)
 		}
 	}
@@ -237,7 +280,7 @@ func (b *book) checkRates(t *testing.T) {
 			full++
 		}
 	}
-	t.Logf("%d of %d windows of the rate were surely full", full, len(begins))
+	b.logf("%d of %d windows of the rate were surely full", full, len(begins))
 }
 
 // line returns when the runs of a queue were surely in line, those whose start has returned.
@@ -273,7 +316,7 @@ func (b *book) checkTurns(t *testing.T) {
 			require.LessOrEqual(t, n, own, "%d runs of %s began while %s of %s was in line, and %d of its own", n, tenant, id, part(id), own)
 		}
 	}
-	t.Logf("%d times a run waited for another tenant", waited)
+	b.logf("%d times a run waited for another tenant", waited)
 }
 
 // Within a partition the run comes first that has waited longest, an hour longer for each step
@@ -293,7 +336,7 @@ func (b *book) checkRanks(t *testing.T) {
 			}
 		}
 	}
-	t.Logf("%d pairs of runs were in line together", pairs)
+	b.logf("%d pairs of runs were in line together", pairs)
 }
 
 // No run begins before it is due.
@@ -323,7 +366,7 @@ func (b *book) checkPauses(t *testing.T) {
 			in++
 		}
 	}
-	t.Logf("%d pauses", in)
+	b.logf("%d pauses", in)
 }
 
 // Of the runs with one key, the next is started only when the one before has ended.
@@ -336,16 +379,15 @@ func (b *book) checkDedup(t *testing.T) {
 			left[f.Run] = f.At
 		case "refused":
 			require.Contains(t, b.runs, f.Run, "who refuses a start is there")
-			require.Equal(t, "once", b.runs[f.Run].Queue)
 			require.Equal(t, f.Key, b.runs[f.Run].Dedup, "it has the key")
 		}
 	}
 	for id, starts := range b.starts {
-		if starts[0].Queue != "once" {
+		if !starts[0].deduped() {
 			continue
 		}
 		for other, ones := range b.starts {
-			if other != id && ones[0].Queue == "once" && ones[0].Key == starts[0].Key && ones[0].At < starts[0].Since {
+			if other != id && ones[0].deduped() && ones[0].Key == starts[0].Key && ones[0].At < starts[0].Since {
 				require.Less(t, left[other], starts[0].At, "%s was started with the key of %s, which had not ended", id, other)
 			}
 		}
@@ -362,7 +404,7 @@ func (b *book) checkDebounce(t *testing.T) {
 		switch {
 		case f.What == "killing":
 			killed[f.PID] = f.At
-		case f.Queue != "bounce":
+		case f.N == 0: // it is not debounced
 		case f.What == "starting":
 			asked[f.N] = f
 		case f.What == "started":
@@ -384,11 +426,11 @@ func (b *book) checkDebounce(t *testing.T) {
 		}
 		require.Equal(t, id, last.Run, "%s was executed with the input of another run", id)
 		require.LessOrEqual(t, start.Since, last.At, "the input of start %d is lost: %s was executed with that of %d, which had returned before", start.N, id, input[id])
-		due := min(start.Since+bounceWait.Microseconds(), int64(b.runs[id].CreatedAt)+bounceMost.Microseconds())
+		due := min(start.Since+b.wait.Microseconds(), int64(b.runs[id].CreatedAt)+b.most.Microseconds())
 		require.GreaterOrEqual(t, b.begins[id].to, due-2*b.tolerance, "%s began too early after start %d", id, start.N)
 		if start.N != input[id] {
 			joined++
 		}
 	}
-	t.Logf("%d of %d debounced starts became part of another", joined, len(returned))
+	b.logf("%d of %d debounced starts became part of another", joined, len(returned))
 }

@@ -17,8 +17,12 @@ import (
 
 func init() { operations["scheduler"] = scheduler }
 
-// firing is a write by which schedules are fired, beside one of a schedule: runs are created.
-func firing(c *store.Change) bool { return c.Create != nil }
+// firing reports whether a write is one by which schedules are fired: one of a schedule, or a
+// commit that creates runs, or a claim.
+func firing(write any) bool {
+	batch, ok := write.([]store.Change)
+	return !ok || slices.ContainsFunc(batch, func(c store.Change) bool { return c.Create != nil })
+}
 
 // openScheduler opens an engine that fires a schedule each second.
 func openScheduler(st store.Store, lease time.Duration) (*durable.Engine, error) {
