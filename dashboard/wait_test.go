@@ -20,6 +20,9 @@ import (
 	"github.com/holdfast-dev/holdfast/store"
 )
 
+// hanging hears of each run that was told to hang and does.
+var hanging = make(chan struct{}, 10)
+
 // talk waits for a word and returns it with its input.
 func talk(ctx context.Context, n int) (map[string]any, error) {
 	word, err := durable.Await[string](ctx, "word")
@@ -30,6 +33,7 @@ func talk(ctx context.Context, n int) (map[string]any, error) {
 		return nil, durable.Permanent(errors.New("not that word"))
 	case word == "hang":
 		return nil, durable.Do(ctx, "hang", func(ctx context.Context) error {
+			hanging <- struct{}{}
 			<-ctx.Done()
 			return ctx.Err()
 		})
@@ -155,7 +159,7 @@ func TestWaitTellsHowARunEnded(t *testing.T) {
 		// Nobody is left who would continue it.
 		start("left")
 		say("left", "hang")
-		require.Eventually(t, func() bool { h, err := worker.Health(ctx); return err == nil && h.Executing == 1 }, 10*time.Second, time.Millisecond)
+		<-hanging
 		require.NoError(t, worker.Close())
 		_, err = s.c.Wait(ctx, "left")
 		var interrupted *client.InterruptedError
