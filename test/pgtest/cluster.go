@@ -141,7 +141,7 @@ func (c *Cluster) Restart() error {
 
 func (c *Cluster) start() error {
 	args := []string{"-c", supervise, "sh", c.dir, filepath.Join(c.bin, "postgres"), "-D", c.data(), "-p", strconv.Itoa(c.port),
-		"-h", "127.0.0.1", "-k", "", "-c", "fsync=on", "-c", "max_connections=500", "-c", "shared_buffers=64MB"}
+		"-h", "127.0.0.1", "-k", "", "-c", "fsync=on", "-c", "max_connections=1000", "-c", "shared_buffers=64MB"}
 	cmd := exec.Command("/bin/sh", args...)
 	cmd.Dir = c.dir
 	// Of its own group, so that Ctrl-C reaches it only through the pipe.
