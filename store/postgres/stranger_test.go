@@ -26,7 +26,7 @@ var (
 )
 
 // grammar are words before a parenthesis that are not looked for in any schema.
-var grammar = []string{"extract", "coalesce", "nullif", "greatest", "unnest", "in", "from", "as", "and", "or", "not", "exists", "over", "values", "using", "lateral"}
+var grammar = []string{"extract", "coalesce", "nullif", "greatest", "least", "unnest", "in", "from", "as", "and", "or", "not", "exists", "over", "values", "using", "lateral"}
 
 // callsAndOperators returns the functions and the operators of all our statements.
 func callsAndOperators(t *testing.T) (calls, operators []string) {
