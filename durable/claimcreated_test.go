@@ -2,6 +2,7 @@ package durable_test
 
 import (
 	"context"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -15,21 +16,24 @@ import (
 // handing boots an engine on a store whose claims hand over the creation of a run, and
 // counts its loads.
 func handing(t *testing.T, w *world, wf durable.Definition) (loads func() int, onClaim func(func())) {
-	n, then := 0, func() {}
+	var n atomic.Int32
+	var then atomic.Pointer[func()]
 	w.boot(t, with(wf))
 	w.disk.handing(true)
 	w.disk.tamperCalls(func(call string, forward func() error) error {
 		err := forward()
 		switch call {
 		case "load":
-			n++
+			n.Add(1)
 		case "claim":
-			then()
+			if f := then.Load(); f != nil {
+				(*f)()
+			}
 		}
 		return err
 	})
 	synctest.Wait()
-	return func() int { return n }, func(f func()) { then = f }
+	return func() int { return int(n.Load()) }, func(f func()) { then.Store(&f) }
 }
 
 func TestARunWhoseCreationTheClaimHasReadIsNotLoaded(t *testing.T) {
