@@ -82,11 +82,12 @@ func sqliteFloor(ctx context.Context, path, mode string) (*floor, error) {
 	for i := range row.columns {
 		parameters = append(parameters, fmt.Sprintf("?%d", i+1))
 	}
-	insert := fmt.Sprintf("INSERT INTO floor_events (%s) SELECT %s", row.names(), strings.Join(parameters, ", "))
+	insert := fmt.Sprintf("INSERT INTO floor_events (%s) VALUES (%s)", row.names(), strings.Join(parameters, ", "))
 	f := &floor{db: db, args: row.values, place: place}
 	if f.conn, err = db.Conn(ctx); err != nil {
 		return nil, err
 	}
-	fence := fmt.Sprintf(" WHERE EXISTS (SELECT 1 FROM floor_events WHERE place = ?%d - 1 AND epoch = ?%d)", place+1, epoch+1)
-	return f, f.prepare(ctx, insert, insert+fence)
+	parameters[epoch] = fmt.Sprintf("(SELECT ?%d FROM floor_events WHERE place = ?%d - 1 AND epoch = ?%d)", epoch+1, place+1, epoch+1)
+	fenced := fmt.Sprintf("INSERT OR IGNORE INTO floor_events (%s) VALUES (%s)", row.names(), strings.Join(parameters, ", "))
+	return f, f.prepare(ctx, insert, fenced)
 }

@@ -43,8 +43,8 @@ func newFloor(t testing.TB, mode sqlite.Synchronous) *floor {
 		_, err := c.Exec(text, nil)
 		require.NoError(t, err)
 	}
-	st, err := c.Prepare(`INSERT INTO log SELECT ?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14
-		WHERE EXISTS (SELECT 1 FROM log WHERE place = ?1 - 1 AND epoch = ?15)`)
+	st, err := c.Prepare(`INSERT OR IGNORE INTO log VALUES (?1, (SELECT ?2 FROM log WHERE place = ?1 - 1 AND epoch = ?15), ?3, ?4, ?5, ?6,
+		?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14)`)
 	require.NoError(t, err)
 	f := &floor{st: st.(*sqlite3.SQLiteStmt), seq: 268435457}
 	for i, v := range []driver.Value{

@@ -102,24 +102,17 @@ func (t *tx) checkpoint(c *store.Change) (refused, err error) {
 }
 
 // append writes the events of c if the log allows it (S3). If the log does not,
-// ok is false and nothing is written.
-//
-// Usually the first insert is its own test. It can fail with a database error
-// in only one way, when its place is already taken: that is errConflict, after
-// which the caller begins again with t.careful, and append reads the end of the
-// log first. It also does so when an epoch is taken: the event before is foreign.
+// ok is false and nothing is written. Usually the first insert is its own test. When
+// an epoch is taken, append reads the end of the log first: the event there is foreign.
 func (t *tx) append(c *store.Change, no int64) (ok bool, err error) {
 	first := 0
-	if t.careful || c.Expect.TakeEpoch {
+	if c.Expect.TakeEpoch {
 		if ok, err := t.follows(c, no); !ok || err != nil {
 			return false, err
 		}
 	} else {
 		changed, err := t.s.appendFenced(t.db, no, c.EventEpoch(0), c.Expect.Epoch, &c.Events[0])
-		switch {
-		case constraint(err):
-			return false, errors.Join(errConflict, err)
-		case err != nil || changed == 0:
+		if err != nil || changed == 0 {
 			return false, err
 		}
 		first = 1

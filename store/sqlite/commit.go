@@ -74,7 +74,7 @@ func (s *Store) checkpoint(ctx context.Context, c *conn, ch *store.Change) error
 		case err == nil && changed == 1:
 			s.counts.commits.Add(1)
 			return nil
-		case err != nil && !constraint(err):
+		case err != nil:
 			s.undo(c, err)
 			return s.fail("commit", err, true)
 		}
@@ -99,9 +99,6 @@ func eventArgs(no, epoch int64, e *store.Event) []any {
 	return append(args, sqlstore.EventValues(e)...)
 }
 
-// errConflict: the log already has an event where a plain Change wants to append.
-var errConflict = errors.New("sqlite: the place in the log is taken")
-
 // errUndo ends a transaction whose only Change was refused.
 var errUndo = errors.New("sqlite: refused")
 
@@ -109,19 +106,7 @@ var errUndo = errors.New("sqlite: refused")
 // per Change, or one error for all of them, in which case nothing is written.
 func (s *Store) attempt(ctx context.Context, c *conn, part []*store.Change) ([]error, error) {
 	errs := make([]error, len(part))
-	run := func(careful bool) error {
-		return s.transact(ctx, c, "commit", func(t *tx) error {
-			t.careful = careful
-			return t.members(part, errs)
-		})
-	}
-	err := run(false)
-	if errors.Is(err, errConflict) {
-		// A member is fenced, or was sent again after it had been written. The
-		// conflict was a database error, so the transaction is gone; the next
-		// one checks before it writes and meets no conflicts.
-		err = run(true)
-	}
+	err := s.transact(ctx, c, "commit", func(t *tx) error { return t.members(part, errs) })
 	if errors.Is(err, errUndo) {
 		err = nil
 	}

@@ -53,7 +53,6 @@ func (s *Store) CommitIn(ctx context.Context, tx any, c store.Change) error {
 	// for tx to end. It therefore does not touch what the writer remembers.
 	t := s.newTx(db)
 	t.numbers, t.updates = &numbers{}, make(map[string]*query)
-	t.careful = true
 	refused, err := t.change(&c)
 	if err != nil {
 		return unusable(s.fail("commit in the given transaction", err, false))

@@ -70,7 +70,6 @@ func (s *Store) requestsWait(ctx context.Context, after int64) (waiting bool, er
 func (s *Store) drain(ctx context.Context, d *store.Drain) (out store.Drained, err error) {
 	behind := false
 	err = s.write(ctx, "answer requests", func(t *tx) error {
-		t.careful = true // no Change may end the transaction
 		nos, huge, more, err := t.takeRequests(d)
 		if err != nil || len(nos) == 0 {
 			return err

@@ -249,8 +249,6 @@ func (t *stepTx) carryOut(c *store.Change) (*tx, error) {
 	switch {
 	case errors.Is(err, sql.ErrTxDone), hooked(err):
 		return nil, errEnded
-	case errors.Is(err, errConflict):
-		return nil, sqlstore.FencedAt(c)
 	case err != nil:
 		return nil, s.fail("write in a transaction", err, false)
 	case refused != nil:

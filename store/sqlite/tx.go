@@ -24,7 +24,6 @@ type tx struct {
 	updates map[string]*query // by the columns they set
 	clock   time.Time
 	now     store.Time // the same
-	careful bool       // check the log before appending (see append)
 	wrote   bool
 	tell    []string         // runs that others may be waiting for
 	fresh   map[string]int64 // numbers learnt here, valid once this has committed

@@ -1,12 +1,13 @@
 -- Statements on the log. place is (run number << 28) | seq.
 
 -- name: append
--- The plain checkpoint, and its own fence (S3): the event is written only if
--- the event before it exists and has the writer's epoch. If its place is
--- already taken, the primary key refuses it.
-INSERT INTO durable_events (place, epoch, branch, type, key, attempt, ordinal, at, took, active, steps, data, payload, sum)
-SELECT ?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14
-WHERE EXISTS (SELECT 1 FROM durable_events WHERE place = ?1 - 1 AND epoch = ?15)
+-- The plain checkpoint, and its own fence (S3). If the event before it does not
+-- exist or has another epoch than the writer's, the epoch is NULL, which the column
+-- refuses; if its place is taken, the primary key does. Both leave no row and no error.
+-- Not INSERT ... SELECT ... WHERE EXISTS: SQLite makes a temporary table for a SELECT that
+-- reads the table it writes to, which costs half as much again.
+INSERT OR IGNORE INTO durable_events (place, epoch, branch, type, key, attempt, ordinal, at, took, active, steps, data, payload, sum)
+VALUES (?1, (SELECT ?2 FROM durable_events WHERE place = ?1 - 1 AND epoch = ?15), ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14)
 
 -- name: append_checked (own)
 -- For events whose fence was checked in the same transaction.
