@@ -19,6 +19,8 @@ var inboxCases = []Case{
 	{Name: "many senders and a busy owner lose no message", Clauses: "S1, S13, S14", run: inboxRace},
 	{Name: "of a message and the end of its receiver one comes first", Clauses: "S13, S15", run: inboxEndRace},
 	{Name: "runs that send to each other do not lock up", Clauses: "S1, S13", run: inboxCross},
+	{Name: "the numbers that a commit hands over are those of its messages", Clauses: "S42", run: inboxSent},
+	{Name: "senders that race for an inbox get the numbers of their own messages", Clauses: "S42", run: inboxSentRace},
 }
 
 func inboxReadsBack(t *T) {
@@ -266,5 +268,106 @@ func inboxCross(t *T) {
 	})
 	for _, w := range pair {
 		require.Equal(t, int64(rounds), t.row(handles[0], w.id).Inbox)
+	}
+}
+
+// asking returns c with room for the numbers of its messages.
+func asking(c store.Change) store.Change {
+	c.Sent = slices.Repeat([]int64{notFilledIn}, len(c.Send))
+	return c
+}
+
+// notFilledIn is what asking puts in the place of each number.
+const notFilledIn = -1
+
+// sent requires that c, which was carried out, was handed these numbers, or none.
+func (t *T) sent(c store.Change, want ...int64) {
+	t.Helper()
+	if !slices.Equal(c.Sent, asking(c).Sent) {
+		require.Equal(t, want, c.Sent, "S42: the numbers")
+	}
+}
+
+func inboxSent(t *T) {
+	d := t.fresh()
+	s := t.handle(d)
+	t.run(s, "a")
+	w := t.run(s, "b")
+	ended := t.run(s, "ended", func(r *store.Run) { r.Status = store.Running })
+	t.must(s, send(signal("a", "0")), send(signal("ended", "early")))
+	ended.must(s, ended.end(store.Completed))
+
+	c := asking(send(signal("a", "1"), signal("b", "1"), signal("a", "2")))
+	t.must(s, c)
+	t.sent(c, 2, 1, 3)
+
+	again := asking(send(signal("a", "1"), signal("a", "3"), signal("a", "3")))
+	t.must(t.handle(d), again)
+	t.sent(again, 0, 4, 0)
+
+	late, nobody := signal("ended", "late"), signal("nobody", "1")
+	late.IfLive, nobody.IfLive = true, true
+	dropped := asking(send(late, signal("a", "4"), nobody, signal("ended", "early")))
+	t.must(s, dropped)
+	t.sent(dropped, 0, 5, 0, 0)
+
+	act := w.append(step("x"))
+	act.Row = &store.RowPatch{Priority: ptr(int32(1))}
+	act.Send = []store.Message{signal("b", "2"), signal("a", "5")}
+	act = asking(act)
+	w.must(s, act)
+	t.sent(act, 2, 6)
+	t.must(s, act) // S6
+	t.sent(act, 0, 0)
+
+	refused := asking(send(signal("a", "6"), signal("nobody", "2")))
+	one, other := asking(send(signal("a", "7"))), asking(send(signal("a", "8"), signal("b", "3")))
+	errs := s.Commit(t.Context(), []store.Change{one, refused, other})
+	require.NoError(t, errs[0])
+	require.ErrorIs(t, errs[1], store.ErrNotFound)
+	require.NoError(t, errs[2])
+	for _, c := range []store.Change{one, other} {
+		t.numbered(s, c)
+	}
+
+	c = send(signal("a", "9"), signal("a", "10"))
+	c.Sent = make([]int64, 1)
+	require.ErrorIs(t, t.commit(s, c), store.ErrInvalid, "room for each message")
+}
+
+// numbered requires that the messages of c have the numbers that it was handed, if any.
+func (t *T) numbered(s store.Store, c store.Change) {
+	t.Helper()
+	for i, m := range c.Send {
+		if c.Sent[i] == notFilledIn {
+			continue
+		}
+		inbox := t.all(s, m.To).Inbox
+		require.True(t, c.Sent[i] > 0 && c.Sent[i] <= int64(len(inbox)), "S42: %s in %s is number %d of %d", m.ID, m.To, c.Sent[i], len(inbox))
+		require.Equal(t, m.ID, inbox[c.Sent[i]-1].ID, "S42: number %d in %s", c.Sent[i], m.To)
+	}
+}
+
+func inboxSentRace(t *T) {
+	d := t.fresh()
+	handles := []store.Store{t.handle(d), t.handle(d)}
+	t.run(handles[0], "r")
+	t.run(handles[0], "q")
+	const senders, each = 4, 10
+	all := make([][]store.Change, senders)
+	t.together(senders, func(i int) {
+		for n := range each {
+			c := asking(send(signal("r", fmt.Sprint(i, " ", n)), signal("q", fmt.Sprint(i, " ", n))))
+			if err := one(t.Context(), handles[i%2], c); err != nil {
+				t.Errorf("S42: sender %d, round %d: %v", i, n, err)
+				return
+			}
+			all[i] = append(all[i], c)
+		}
+	})
+	for _, list := range all {
+		for _, c := range list {
+			t.numbered(handles[0], c)
+		}
 	}
 }

@@ -802,6 +802,42 @@ func mutants() []mutant {
 				c.Send[i].IfLive = false
 			}
 		})},
+		{"hands over the number of the message before", "S42", "the numbers that a commit hands over", each(func(next store.Store, ctx context.Context, c store.Change) error {
+			err := commit(next, ctx, c)
+			for i, n := range c.Sent {
+				c.Sent[i] = max(n-1, 0)
+			}
+			return err
+		})},
+		{"hands over a number for what it drops", "S42", "the numbers that a commit hands over", each(func(next store.Store, ctx context.Context, c store.Change) error {
+			err := commit(next, ctx, c)
+			for i, n := range c.Sent {
+				c.Sent[i] = max(n, 1)
+			}
+			return err
+		})},
+		{"leaves the numbers of an earlier attempt", "S42", "the numbers that a commit hands over", each(func(next store.Store, ctx context.Context, c store.Change) error {
+			was := slices.Clone(c.Sent)
+			err := commit(next, ctx, c)
+			for i, n := range was {
+				if n > 0 && c.Sent[i] == 0 {
+					c.Sent[i] = n
+				}
+			}
+			return err
+		})},
+		{"hands over what the inbox has once all is done", "S42", "senders that race", each(func(next store.Store, ctx context.Context, c store.Change) error {
+			err := commit(next, ctx, c)
+			if len(c.Sent) > 0 {
+				time.Sleep(time.Millisecond) // others get in between
+			}
+			for i := range c.Sent {
+				if h, e := next.Load(ctx, c.Send[i].To, store.Cursor{NoEvents: true}); e == nil && c.Sent[i] > 0 {
+					c.Sent[i] = h.Run.Inbox
+				}
+			}
+			return err
+		})},
 		{"does not see a cancel", "S15", "a cancel message asks", rows(func(r *store.Run) { r.CancelAsked = false })},
 		{"takes payloads over the limit", "S1", "what is over a limit", each(func(next store.Store, ctx context.Context, c store.Change) error {
 			err := commit(next, ctx, c)

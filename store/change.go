@@ -24,6 +24,9 @@ type Change struct {
 	// Branch is a new branch to record; its N must be new (S26).
 	Branch *Branch
 	Send   []Message
+	// Sent says which numbers the messages of Send got, if the store fills it in (S42);
+	// the caller makes room for one number each. Nil: nobody asks.
+	Sent []int64
 	// Start creates runs: each is a Change with Expect.Absent and without Send or
 	// Start of its own. If its run already exists with the same Workflow,
 	// InputHash, Parent and ParentKey, nothing happens; any other existing run
@@ -62,6 +65,14 @@ type Expect struct {
 	// Statuses: the row's status is one of these, else *StatusError. Empty:
 	// not checked.
 	Statuses []Status
+}
+
+// SetSent notes that the i-th message of Send got this number; 0: it was dropped. For use by
+// stores: it does nothing if nobody asks.
+func (c *Change) SetSent(i int, seq int64) {
+	if i < len(c.Sent) {
+		c.Sent[i] = seq
+	}
 }
 
 // Plain reports whether c is a plain checkpoint: it appends events after an event of
@@ -254,6 +265,9 @@ func (c *Change) Validate(l Limits) error {
 }
 
 func (c *Change) validateParts(l Limits) error {
+	if len(c.Sent) > 0 && len(c.Sent) != len(c.Send) {
+		return fmt.Errorf("store: run %q: Sent has room for %d numbers, and Send has %d messages: %w", c.RunID, len(c.Sent), len(c.Send), ErrInvalid)
+	}
 	for i := range c.Send {
 		m := &c.Send[i]
 		if err := CheckRunID(m.To); err != nil {

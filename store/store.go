@@ -55,6 +55,13 @@ type Store interface {
 	// does not exist fails the Change with ErrNotFound, to a run that ended
 	// with *StatusError, unless IfLive.
 	//
+	// S42 A store that fills in Change.Sent sets each number to the Seq that the message
+	// has got in the inbox of its receiver by this Commit, and to 0 where it got none: it
+	// was dropped, or the Change had been carried out before. A store need not fill it in;
+	// the numbers are then as the caller passed them. They say nothing if Commit returned
+	// an error for the Change. Only the Sent of a Change is written to; callers that share a
+	// Change leave it nil.
+	//
 	// S24 UpdatedAt belongs to the store: it is the time, by the store's clock, of
 	// the last act that changed the row. Such acts are the creation, a Change with
 	// Row, Yield or TakeEpoch, a message, and a claim. It never goes back. A plain

@@ -51,6 +51,7 @@ func (d *data) commit(c *store.Change) error {
 		return d.checkpoint(c)
 	}
 	if r := d.runs[c.RunID]; r != nil && c.Did(r.log.at(c.Mark())) {
+		clear(c.Sent)
 		return nil // S6
 	}
 	now := d.now()

@@ -349,6 +349,7 @@ func (s *Store) readBack(q querier, members []*member) error {
 			s.numbers.forget(m.c.RunID)
 			m.decide(sqlstore.NotFound(m.c.RunID))
 		case there && m.c.Did(&store.Event{Seq: m.c.Mark(), Epoch: epoch, Sum: uint32(r[3].(int64))}):
+			clear(m.c.Sent)
 			m.decide(nil)
 		case m.no != no && m.renewed < 2:
 			m.no = no

@@ -37,6 +37,7 @@ func (t *tx) head(id string) (h head, err error) {
 // change carries out one Change. refused is the contract's answer, err the
 // database's.
 func (t *tx) change(c *store.Change) (refused, err error) {
+	clear(c.Sent) // S42: an earlier attempt may have filled it in
 	if n := len(c.Events); n > 0 {
 		if err := checkSeq(c.RunID, "event", c.Events[n-1].Seq); err != nil {
 			return err, nil
@@ -62,7 +63,7 @@ func (t *tx) change(c *store.Change) (refused, err error) {
 		}
 	}
 	for i := range c.Send {
-		if refused, err := t.send(&c.Send[i]); refused != nil || err != nil {
+		if refused, err := t.send(c, i); refused != nil || err != nil {
 			return refused, err
 		}
 	}
@@ -369,8 +370,9 @@ func (t *tx) hold(run string, no int64, key string) (refused, err error) {
 	return nil, err
 }
 
-// send delivers a message (S13 to S15).
-func (t *tx) send(m *store.Message) (refused, err error) {
+// send delivers the i-th message of c (S13 to S15).
+func (t *tx) send(c *store.Change, i int) (refused, err error) {
+	m := &c.Send[i]
 	h, err := t.head(m.To)
 	if err != nil {
 		return nil, err
@@ -397,5 +399,6 @@ func (t *tx) send(m *store.Message) (refused, err error) {
 		return nil, err
 	}
 	t.tell = append(t.tell, m.To)
+	c.SetSent(i, h.row.Inbox+1)
 	return nil, nil
 }

@@ -104,6 +104,7 @@ func (d *Draft) Tell() []string { return d.tell }
 // Change drafts everything that c does, except the events of a plain Change, or
 // returns why it is refused. The caller checks Did (S6) before, or after a refusal.
 func (d *Draft) Change(c *store.Change) error {
+	clear(c.Sent) // S42: an earlier attempt may have filled it in
 	t := &Draft{world: d.world, now: d.now, below: d, rows: map[string]*Row{}}
 	if err := t.change(c); err != nil {
 		return err
@@ -140,9 +141,11 @@ func (d *Draft) change(c *store.Change) error {
 		}
 	}
 	for i := range c.Send {
-		if err := d.send(&c.Send[i]); err != nil {
+		seq, err := d.send(&c.Send[i])
+		if err != nil {
 			return err
 		}
+		c.SetSent(i, seq)
 	}
 	return nil
 }
@@ -354,19 +357,20 @@ func (d *Draft) dedup(run *store.Run) string {
 	return id
 }
 
-// send drafts the delivery of a message (S13 to S15).
-func (d *Draft) send(m *store.Message) error {
+// send drafts the delivery of a message (S13 to S15), and returns its number; 0: it is
+// dropped.
+func (d *Draft) send(m *store.Message) (seq int64, err error) {
 	r := d.row(m.To)
 	if r == nil {
 		_, err := Drop(m, nil)
-		return err
+		return 0, err
 	}
 	if d.delivered(m) {
-		return nil // S14
+		return 0, nil // S14
 	}
 	run := &r.Run
 	if drop, err := Drop(m, run); drop || err != nil {
-		return err
+		return 0, err
 	}
 	run.Inbox++
 	run.ArchivedSeq = min(run.ArchivedSeq, 1)
@@ -386,7 +390,7 @@ func (d *Draft) send(m *store.Message) error {
 	}
 	d.received[delivery{m.To, m.Kind, m.ID}] = struct{}{}
 	d.tell = append(d.tell, m.To)
-	return nil
+	return run.Inbox, nil
 }
 
 func (d *Draft) delivered(m *store.Message) bool {
