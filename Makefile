@@ -8,10 +8,10 @@ WITH_PG     ?= $(GO) run ./test/pgtest/cmd/withpostgres
 RACE        ?= ./durable/... ./store/memory/... ./conformance/...
 
 .DEFAULT_GOAL := help
-.PHONY: help demo trace-demo test lint race shape bench soak
+.PHONY: help demo trace-demo test lint race shape bench bench-scale soak
 
 help: ## print the targets
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-11s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
 
 demo: ## run an order through kill -9 in the middle of a payment (examples/quickstart)
 	$(GO) run ./examples/quickstart
@@ -38,6 +38,9 @@ shape: ## print how the code is laid out: packages, types, functions, references
 
 bench: ## measure against raw database writes (takes minutes; see docs/performance.md)
 	$(GO) run ./bench
+
+bench-scale: ## measure what must not depend on how many runs a store has, up to a million (under 20 minutes)
+	$(GO) run ./bench -scale
 
 soak: ## run the long crash and fault tests (takes up to an hour)
 	DURABLE_SOAK=1 HOLDFAST_KILLS=2000 $(WITH_PG) $(GO) test -count=1 -timeout 90m ./...

@@ -3,6 +3,7 @@
 // docs/performance.md says how to read it.
 //
 //	go run ./bench [-quick] [-json] [-only SEQ,FAN] [-stores sqlite,postgres,memory]
+//	go run ./bench -scale [-quick] [-json] [-only beat,page] [-stores sqlite,postgres]
 package main
 
 import (
@@ -75,15 +76,27 @@ func command(ctx context.Context, out io.Writer, args []string) error {
 	asJSON := flags.Bool("json", false, "print JSON instead of a table")
 	only := flags.String("only", "", "run only these `cases`, separated by commas: "+strings.Join(caseNames(), ", "))
 	stores := flags.String("stores", "sqlite,postgres,memory", "measure only these `stores`")
+	isScale := flags.Bool("scale", false, "measure what depends on the size of the store instead, with up to a million runs; -only then has words of the names of curves")
 	flags.StringVar(&profiles, "profile", "", "write profiles of the CPU time of all processes to this `directory`")
 	if err := flags.Parse(args); err != nil {
 		return err
 	}
-	wanted, err := choose(*only, caseNames())
+	on, err := choose(*stores, []string{"sqlite", "postgres", "memory"})
 	if err != nil {
 		return err
 	}
-	on, err := choose(*stores, []string{"sqlite", "postgres", "memory"})
+	if *isScale {
+		sizes, words := []int{1000, 100_000, 1_000_000}, []string(nil)
+		if *isQuick {
+			sizes = sizes[:2]
+		}
+		if *only != "" {
+			words = strings.Split(*only, ",")
+		}
+		slog.SetDefault(slog.New(slog.DiscardHandler))
+		return scale(ctx, out, on, sizes, scaleTries, words, *asJSON)
+	}
+	wanted, err := choose(*only, caseNames())
 	if err != nil {
 		return err
 	}

@@ -103,7 +103,7 @@ var rules = []rule{
 		modules: []string{otel, otel + "/trace", otelSDK, otelSDK + "/metric", otlpTraces, otlpMetrics},
 	},
 	{
-		path: "bench", ours: []string{"dashboard", "durable", "operate", "store", "internal", "test/pgtest"},
+		path: "bench", ours: []string{"cli", "dashboard", "durable", "operate", "store", "internal", "test/pgtest"},
 		modules: []string{sqlx, sqlite3, pq, otelSDK, otelSDK + "/metric"}, anyBackend: true, forTests: true,
 	},
 
