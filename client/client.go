@@ -87,6 +87,11 @@ func runPath(id string, below ...string) string {
 }
 
 func (c *Client) request(ctx context.Context, method, path string, query url.Values, body any) (*http.Request, error) {
+	// A segment is never empty unless a name or an id is, and servers take an address with
+	// an empty one for another address: that of run "wait" for the wait of run "".
+	if strings.Contains(path, "//") || strings.HasSuffix(path, "/") {
+		return nil, &Error{Status: http.StatusBadRequest, Code: "invalid", Message: "client: an id or a name is empty", Next: "say which one is meant"}
+	}
 	to := c.base + path
 	if len(query) > 0 {
 		to += "?" + query.Encode()
@@ -135,10 +140,37 @@ func (c *Client) call(ctx context.Context, method, path string, query url.Values
 	if out == nil {
 		return nil
 	}
-	if err := json.NewDecoder(io.LimitReader(resp.Body, maxAnswer)).Decode(out); err != nil {
-		return fmt.Errorf("client: the answer of %s cannot be read: %w", c.base, err)
+	in := &answer{r: io.LimitReader(resp.Body, maxAnswer)}
+	err = json.NewDecoder(in).Decode(out)
+	switch {
+	case err == nil:
+		return nil
+	case in.err != nil:
+		return c.broken(ctx, in.err)
+	case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF):
+		return c.broken(ctx, io.ErrUnexpectedEOF)
 	}
-	return nil
+	return fmt.Errorf("client: the answer of %s cannot be read: %w", c.base, err)
+}
+
+// answer reads the body of an answer, and keeps the error that has ended it early.
+type answer struct {
+	r   io.Reader
+	err error
+}
+
+func (a *answer) Read(p []byte) (int, error) {
+	n, err := a.r.Read(p)
+	if err != nil && err != io.EOF {
+		a.err = err
+	}
+	return n, err
+}
+
+// broken returns the error for an answer of which only a part has come. Whoever has asked
+// knows as little as without an answer.
+func (c *Client) broken(ctx context.Context, err error) error {
+	return c.unreachable(ctx, fmt.Errorf("the answer broke off: %w", err))
 }
 
 // unreachable returns the error for a request without an answer.

@@ -72,21 +72,24 @@ func (e *InterruptedError) Is(target error) bool { return target == ErrInterrupt
 //
 // It asks the server again and again, which answers when the run ends: a run that ends is
 // known at once. A server that cannot be reached, has too much to do or is not well is tried
-// again until ctx ends.
+// again until ctx ends, and so is an answer that breaks off.
 func (c *Client) Wait(ctx context.Context, id string) (Outcome, error) {
 	retry := firstRetry
 	for {
 		out, err := get[Outcome](ctx, c, runPath(id, "wait"), nil)
+		if err == nil && out.Done {
+			err = c.whole(ctx, &out)
+		}
 		switch {
 		case ctx.Err() != nil:
 			return Outcome{}, fmt.Errorf("waiting for run %s: %w", id, context.Cause(ctx))
 		case err == nil && out.Done:
-			return c.ended(ctx, out)
+			return out, ended(&out.Run)
 		case err == nil:
 			retry = firstRetry
 			continue // it was a heartbeat
-		case !passing(err) && !errors.Is(err, ErrBusy) && !errors.Is(err, io.EOF):
-			return Outcome{}, err
+		case !passing(err) && !errors.Is(err, ErrBusy):
+			return out, err
 		}
 		if retry = pause(ctx, retry); ctx.Err() != nil {
 			return Outcome{}, fmt.Errorf("waiting for run %s: %w (the last answer was: %w)", id, context.Cause(ctx), err)
@@ -94,31 +97,39 @@ func (c *Client) Wait(ctx context.Context, id string) (Outcome, error) {
 	}
 }
 
-// ended returns the outcome of a run that is not waited for any longer.
-func (c *Client) ended(ctx context.Context, out Outcome) (Outcome, error) {
-	r := &out.Run
-	switch {
-	case r.Status == "interrupted":
-		return out, &InterruptedError{RunID: r.ID, Workflow: r.Workflow, Code: r.Code, Reason: r.Reason, Next: r.Nobody}
-	case r.Status != "completed":
-		return out, &RunError{RunID: r.ID, Workflow: r.Workflow, Status: r.Status, Code: r.Code, Reason: r.Reason, Recoverable: r.Recoverable}
-	case out.Output == nil || !out.Output.Truncated:
-		return out, nil
+// ended returns the error for a run that is not waited for any longer; nil: it has
+// completed.
+func ended(r *Run) error {
+	switch r.Status {
+	case "completed":
+		return nil
+	case "interrupted":
+		return &InterruptedError{RunID: r.ID, Workflow: r.Workflow, Code: r.Code, Reason: r.Reason, Next: r.Nobody}
+	}
+	return &RunError{RunID: r.ID, Workflow: r.Workflow, Status: r.Status, Code: r.Code, Reason: r.Reason, Recoverable: r.Recoverable}
+}
+
+// whole reads the rest of an output that is longer than an answer shows. One that is longer
+// than maxAnswer stays truncated.
+func (c *Client) whole(ctx context.Context, out *Outcome) error {
+	p, r := out.Output, &out.Run
+	if p == nil || !p.Truncated || p.Size > maxAnswer {
+		return nil
 	}
 	body, err := c.Payload(ctx, r.ID, r.LastSeq)
 	if err != nil {
-		return out, fmt.Errorf("reading the output of run %s, which is long: %w", r.ID, err)
+		return fmt.Errorf("reading the output of run %s, which is long: %w", r.ID, err)
 	}
 	defer body.Close()
 	data, err := io.ReadAll(io.LimitReader(body, maxAnswer))
 	if err != nil {
-		return out, fmt.Errorf("reading the output of run %s, which is long: %w", r.ID, err)
+		return fmt.Errorf("reading the output of run %s, which is long: %w", r.ID, c.broken(ctx, err))
 	}
-	out.Output.Truncated, out.Output.Text = false, string(data)
+	p.Truncated, p.Text = false, string(data)
 	if json.Valid(data) {
-		out.Output.Value, out.Output.Text = data, ""
+		p.Value, p.Text = data, ""
 	}
-	return out, nil
+	return nil
 }
 
 // Decode reads the JSON that a completed run has returned into v, a pointer. The error
@@ -136,6 +147,8 @@ func (o *Outcome) Decode(v any) error {
 		}
 	case p.Error != "":
 		return &Error{Status: http.StatusBadRequest, Code: "undecodable", Message: fmt.Sprintf("the server cannot read the output of run %s: %s", o.Run.ID, p.Error)}
+	case p.Truncated:
+		return &Error{Status: http.StatusBadRequest, Code: "too_large", Message: fmt.Sprintf("the output of run %s has %d bytes, more than Wait reads: download it with Payload", o.Run.ID, p.Size)}
 	case p.Value == nil:
 		return &Error{Status: http.StatusBadRequest, Code: "undecodable", Message: fmt.Sprintf("the output of run %s is no JSON (codec %s): see Output.Text, or download it with Payload", o.Run.ID, p.Codec)}
 	}

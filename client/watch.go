@@ -101,6 +101,10 @@ func pause(ctx context.Context, retry time.Duration) time.Duration {
 func passing(err error) bool {
 	var e *Error
 	if errors.As(err, &e) {
+		switch e.Status {
+		case http.StatusRequestTimeout, http.StatusTooEarly: // of a proxy
+			return true
+		}
 		return e.Status >= http.StatusInternalServerError
 	}
 	return errors.Is(err, ErrUnreachable) || errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, errSilent)

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"time"
 
 	"github.com/holdfast-dev/holdfast/client"
 	"github.com/holdfast-dev/holdfast/dashboard/internal/read"
@@ -21,24 +22,42 @@ var anyRun = durable.Ref[any, json.RawMessage]("any")
 // Wait serves GET /api/runs/{id}/wait. It answers as soon as the run has ended, or has
 // stopped and nobody is about to continue it, and otherwise after a heartbeat, with the
 // state as it is: the caller then asks again. A caller that leaves never touches the run.
+//
+// If there are too many streams, the caller is told to come back, unless there is nothing
+// to wait for: those whose runs go on come back at once after each answer, and would leave
+// no place to the others.
 func (st *Streams) Wait(w http.ResponseWriter, r *http.Request) error {
-	id, stopped := r.PathValue("id"), false
-	if r.Method != http.MethodHead {
-		leave, err := st.enter(r)
+	id := r.PathValue("id")
+	if r.Method == http.MethodHead {
+		out, err := st.outcome(r, id)
 		if err != nil {
 			return err
 		}
+		return web.AnswerJSON(w, out)
+	}
+	stopped := false
+	leave, full := st.enter(r)
+	switch {
+	case full == nil:
 		defer leave()
+		// The server's own limit is for answers that come at once.
+		_ = http.NewResponseController(w).SetWriteDeadline(time.Now().Add(st.limits.Heartbeat + maxWrite))
+		var err error
 		if stopped, err = st.await(r.Context(), id); err != nil {
 			return err
 		}
+	case errors.Is(full, web.ErrCrossOrigin):
+		return full
 	}
 	out, err := st.outcome(r, id)
 	if err != nil {
 		return err
 	}
-	if stopped && out.Run.Status == string(store.Interrupted) {
-		out.Done = true
+	if row := &out.Run; row.Status == string(store.Interrupted) {
+		out.Done = stopped || full != nil && !row.Paused && row.Nobody != ""
+	}
+	if full != nil && !out.Done {
+		return full
 	}
 	return web.AnswerJSON(w, out)
 }
