@@ -54,6 +54,10 @@ func (r *Remote) said(err error) error {
 	}
 	f := &show.Failure{Code: show.OrElse(e.Code, "server"), Exit: show.ExitFailed, Message: e.Message, Next: show.Escape(e.Next), Err: err}
 	switch {
+	case errors.Is(err, client.ErrNotFound) && (e.Code == "no_route" || e.Code == ""):
+		// Neither a run nor anything else is missing: the address is.
+		f.Exit, f.Code, f.Message = show.ExitUnreachable, "no_route", "The program at "+r.c.Server()+" does not have what this command asks for. Nothing was changed"
+		f.Next = "Either --server lacks the path where its pages are mounted, or its version is older than this terminal: then use that version's terminal, or act on the store: --store DSN"
 	case errors.Is(err, client.ErrNotFound):
 		f.Exit, f.Code, f.Message, f.Next = show.ExitNotFound, "not_found", "Workflow not found", "List: "+r.commands.Self("sessions", "ls")
 		f.Err = errors.Join(err, durable.ErrNotFound)
