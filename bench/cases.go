@@ -30,6 +30,10 @@ var cases = []benchCase{
 	{"DEPTH", (*target).isDurable, depth},
 	{"SCHEDULE", (*target).isDurable, scheduling},
 	{"DASH", (*target).isDurable, dash},
+	{"CROWD", (*target).isDurable, crowding},
+	{"LENGTH", (*target).isDurable, lengths},
+	{"PAYLOAD", (*target).isDurable, payloads},
+	{"SIZE", (*target).isDurable, sizes},
 }
 
 func caseNames() []string {

@@ -23,6 +23,7 @@ type floor struct {
 	stmt  *sql.Stmt
 	args  []any
 	place int // of the column in args that counts up
+	blob  int // of the payload in args
 }
 
 var errFenced = errors.New("the floor's own fence refused a row")

@@ -3,11 +3,14 @@
 // docs/performance.md says how to read it.
 //
 //	go run ./bench [-quick] [-json] [-only SEQ,FAN] [-stores sqlite,postgres,memory]
+//	go run ./bench -compare OLD.json [-from NEW.json]   which cases have moved
+//	go run ./bench -plot DIR [-from NEW.json]           the curves as pictures
 //	go run ./bench -scale [-quick] [-json] [-only beat,page] [-stores sqlite,postgres]
 package main
 
 import (
 	"context"
+	"errors"
 	"flag"
 	"fmt"
 	"io"
@@ -39,6 +42,8 @@ type size struct {
 	fires  fires
 
 	dash dashes
+
+	sweeps sweeps
 }
 
 // Fewer than fifteen pairs give no bootstrap interval worth printing.
@@ -47,13 +52,15 @@ var (
 		pairs: 40, fanPairs: 15, rounds: 11, idle: 30, items: 10_000, careRuns: 200, stateSteps: stateSteps,
 		sleepers: sleepers{Runs: 100_000, Due: 1000, Wakes: 3, Idle: 30, Slack: 10 * time.Second}, signals: 100, awayRounds: 5,
 		queues: queues{Runs: 10_000, Single: 200, Rounds: 3}, depths: depths{Shallow: 1000, Queued: 1_000_000, Delayed: 1_000_000, Partitions: 1000, Pairs: 40}, fires: fires{Few: 10, Many: 10_000, Pairs: 200},
-		dash: dashes{Runs: 100_000, Steps: 10_000, Clients: 200, Pairs: 9, Spell: 1100 * time.Millisecond, Burst: 400 * time.Millisecond},
+		dash:   dashes{Runs: 100_000, Steps: 10_000, Clients: 200, Pairs: 9, Spell: 1100 * time.Millisecond, Burst: 400 * time.Millisecond},
+		sweeps: sweeps{Pairs: 9, Crowds: []int{1, 4, 16, 64, 256}, Steps: 1024, Lengths: []int{100, 1000, 10_000}, Payloads: []int{16, 1 << 10, 16 << 10, 256 << 10}, Bytes: 2 << 20, Runs: []int{1000, 10_000, 100_000}},
 	}
 	full = size{
 		pairs: 200, fanPairs: 50, rounds: 31, idle: 60, items: 10_000, careRuns: 1000, stateSteps: stateSteps,
 		sleepers: sleepers{Runs: 100_000, Due: 1000, Wakes: 5, Idle: 60, Slack: 10 * time.Second}, signals: 100, awayRounds: 15,
 		queues: queues{Runs: 10_000, Single: 1000, Rounds: 9}, depths: depths{Shallow: 1000, Queued: 1_000_000, Delayed: 1_000_000, Partitions: 1000, Pairs: 60}, fires: fires{Few: 10, Many: 10_000, Pairs: 1000},
-		dash: dashes{Runs: 100_000, Steps: 10_000, Clients: 200, Pairs: 31, Spell: 2200 * time.Millisecond, Burst: time.Second},
+		dash:   dashes{Runs: 100_000, Steps: 10_000, Clients: 200, Pairs: 31, Spell: 2200 * time.Millisecond, Burst: time.Second},
+		sweeps: sweeps{Pairs: 15, Crowds: []int{1, 2, 4, 8, 16, 32, 64, 128, 256, 512}, Steps: 4096, Lengths: []int{100, 1000, 10_000, 100_000}, Payloads: []int{16, 256, 1 << 10, 4 << 10, 16 << 10, 64 << 10, 256 << 10, 1 << 20}, Bytes: 8 << 20, Runs: []int{1000, 10_000, 100_000, 1_000_000}},
 	}
 )
 
@@ -77,6 +84,9 @@ func command(ctx context.Context, out io.Writer, args []string) error {
 	only := flags.String("only", "", "run only these `cases`, separated by commas: "+strings.Join(caseNames(), ", "))
 	stores := flags.String("stores", "sqlite,postgres,memory", "measure only these `stores`")
 	isScale := flags.Bool("scale", false, "measure what depends on the size of the store instead, with up to a million runs; -only then has words of the names of curves")
+	from := flags.String("from", "", "take the results from this `file`, which -json has printed, and measure nothing")
+	compareTo := flags.String("compare", "", "print which cases have moved beyond their intervals since this `file`, which -json has printed")
+	plots := flags.String("plot", "", "write the curves as SVG to this `directory`")
 	flags.StringVar(&profiles, "profile", "", "write profiles of the CPU time of all processes to this `directory`")
 	if err := flags.Parse(args); err != nil {
 		return err
@@ -104,17 +114,37 @@ func command(ctx context.Context, out io.Writer, args []string) error {
 	if *isQuick {
 		n = quick
 	}
-	// The engine's log lines do not belong in the output of a measurement.
-	slog.SetDefault(slog.New(slog.DiscardHandler))
+	var old []result
+	if *compareTo != "" {
+		if old, err = readJSON(*compareTo); err != nil { // before minutes of measuring
+			return err
+		}
+	}
 	var results []result
-	err = profiled(profiles, "bench", func() error {
-		results, err = measure(ctx, on, wanted, n)
-		return err
-	})
+	if *from != "" {
+		results, err = readJSON(*from)
+	} else {
+		// The engine's log lines do not belong in the output of a measurement.
+		slog.SetDefault(slog.New(slog.DiscardHandler))
+		err = profiled(profiles, "bench", func() error {
+			results, err = measure(ctx, on, wanted, n)
+			return err
+		})
+	}
 	if err != nil {
 		return err
 	}
-	if *asJSON {
+	if *plots != "" {
+		if err := plot(*plots, results); err != nil {
+			return err
+		}
+	}
+	switch {
+	case *compareTo != "" && *asJSON:
+		return errors.Join(printJSON(out, results), compare(os.Stderr, old, results))
+	case *compareTo != "":
+		return compare(out, old, results)
+	case *asJSON:
 		return printJSON(out, results)
 	}
 	return printTable(out, results)

@@ -97,7 +97,7 @@ func postgresFloor(ctx context.Context, dsn string) (*floor, error) {
 		return nil, err
 	}
 	at := map[string]int{}
-	for _, name := range []string{"run_no", "seq", "epoch"} {
+	for _, name := range []string{"run_no", "seq", "epoch", "payload"} {
 		if at[name], err = row.index(name); err != nil {
 			return nil, err
 		}
@@ -111,7 +111,7 @@ func postgresFloor(ctx context.Context, dsn string) (*floor, error) {
 		}
 	}
 	insert := fmt.Sprintf("INSERT INTO floor_events (%s) SELECT %s", row.names(), strings.Join(parameters, ", "))
-	f := &floor{db: db, args: row.values, place: at["seq"]}
+	f := &floor{db: db, args: row.values, place: at["seq"], blob: at["payload"]}
 	if f.conn, err = db.Conn(ctx); err != nil {
 		return nil, err
 	}

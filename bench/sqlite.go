@@ -83,7 +83,11 @@ func sqliteFloor(ctx context.Context, path, mode string) (*floor, error) {
 		parameters = append(parameters, fmt.Sprintf("?%d", i+1))
 	}
 	insert := fmt.Sprintf("INSERT INTO floor_events (%s) VALUES (%s)", row.names(), strings.Join(parameters, ", "))
-	f := &floor{db: db, args: row.values, place: place}
+	blob, err := row.index("payload")
+	if err != nil {
+		return nil, err
+	}
+	f := &floor{db: db, args: row.values, place: place, blob: blob}
 	if f.conn, err = db.Conn(ctx); err != nil {
 		return nil, err
 	}

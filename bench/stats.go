@@ -15,30 +15,38 @@ type pair struct{ floor, ours float64 }
 // its case.
 type block func() (float64, error)
 
-// pairs measures rounds of both blocks. They alternate, and which comes first
-// alternates too, because the noise of a shared machine affects neighbours alike:
-// identical runs minutes apart differ by half, their ratios do not.
+// pairs measures rounds of both blocks.
 func pairs(rounds int, floor, ours block) ([]pair, error) {
 	measured := make([]pair, rounds)
-	for i := range measured {
-		p := &measured[i]
+	into := func(of block, place func(*pair) *float64) func(int) error {
+		return func(i int) (err error) {
+			*place(&measured[i]), err = of()
+			return err
+		}
+	}
+	return measured, alternate(rounds,
+		into(floor, func(p *pair) *float64 { return &p.floor }), into(ours, func(p *pair) *float64 { return &p.ours }))
+}
+
+// alternate does rounds of both. Which comes first alternates too, because the noise of a
+// shared machine affects neighbours alike: identical runs minutes apart differ by half, their
+// ratios do not.
+func alternate(rounds int, floor, ours func(i int) error) error {
+	for i := range rounds {
 		steps := []struct {
-			into *float64
-			of   block
+			do   func(int) error
 			name string
-		}{{&p.floor, floor, "the floor"}, {&p.ours, ours, "ours"}}
+		}{{floor, "the floor"}, {ours, "ours"}}
 		if i%2 == 1 {
 			slices.Reverse(steps)
 		}
 		for _, s := range steps {
-			v, err := s.of()
-			if err != nil {
-				return nil, fmt.Errorf("round %d of %s: %w", i+1, s.name, err)
+			if err := s.do(i); err != nil {
+				return fmt.Errorf("round %d of %s: %w", i+1, s.name, err)
 			}
-			*s.into = v
 		}
 	}
-	return measured, nil
+	return nil
 }
 
 // ratio is the library against the floor. Times are inverted, so that higher is better.
