@@ -20,7 +20,7 @@ func ExampleRun() {
 					Open: func() (store.Store, error) { return data.Handle(), nil },
 				}
 			},
-			Has: []conformance.Capability{conformance.Notifier, conformance.Meter, conformance.Clocked, conformance.Schedules, conformance.Queues},
+			Has: []conformance.Capability{conformance.Notifier, conformance.Meter, conformance.Clocked, conformance.Schedules, conformance.Queues, conformance.Loader},
 		})
 	}
 }

@@ -79,6 +79,7 @@ const (
 	Transactor  Capability = "Transactor"
 	Queues      Capability = "Queues"
 	Requests    Capability = "Requests"
+	Loader      Capability = "Loader"
 
 	// SingleProcess is a limit rather than a capability, so Capabilities does not list
 	// it: the data can be open in one process at a time, through one handle. Cases that
@@ -99,11 +100,12 @@ var costs = map[Capability]string{
 	Queues:      "no limit of a queue holds over processes, and no rate",
 	Schedules:   "durable.Options.Schedules is refused: runs have to be started at their times by other means",
 	Requests:    "programs in other languages cannot start, signal and cancel by SQL",
+	Loader:      "recovery loads run after run, each with a round trip of its own",
 }
 
 // Capabilities returns all capabilities.
 func Capabilities() []Capability {
-	return []Capability{Notifier, Meter, Presence, Clocked, TxCommitter, Backuper, Maintainer, Schedules, Transactor, Queues, Requests}
+	return []Capability{Notifier, Meter, Presence, Clocked, TxCommitter, Backuper, Maintainer, Schedules, Transactor, Queues, Requests, Loader}
 }
 
 func (h Harness) has(c Capability) bool { return slices.Contains(h.Has, c) }
@@ -115,7 +117,7 @@ func found(s store.Store) map[Capability]bool {
 		Notifier: c.Notifier != nil, Meter: c.Meter != nil, Presence: c.Presence != nil,
 		Clocked: c.Clocked != nil, TxCommitter: c.TxCommitter != nil,
 		Backuper: c.Backuper != nil, Maintainer: c.Maintainer != nil, SingleProcess: c.SingleProcess != nil,
-		Schedules: c.Schedules != nil, Transactor: c.Transactor != nil, Queues: c.Queues != nil, Requests: c.Requests != nil,
+		Schedules: c.Schedules != nil, Transactor: c.Transactor != nil, Queues: c.Queues != nil, Requests: c.Requests != nil, Loader: c.Loader != nil,
 	}
 }
 

@@ -26,13 +26,13 @@ func inMemory() conformance.Harness {
 				Advance: func(d time.Duration) { skew.Add(int64(d)) },
 			}
 		},
-		Has: []conformance.Capability{conformance.Notifier, conformance.Meter, conformance.Clocked, conformance.Schedules, conformance.Queues},
+		Has: []conformance.Capability{conformance.Notifier, conformance.Meter, conformance.Clocked, conformance.Schedules, conformance.Queues, conformance.Loader},
 	}
 }
 
 func TestMemory(t *testing.T) {
 	r := conformance.Run(t, inMemory())
-	require.Len(t, r.Present, 5)
+	require.Len(t, r.Present, 6)
 	require.Len(t, r.Absent, 6)
 }
 

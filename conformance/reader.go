@@ -22,6 +22,12 @@ func (t *T) load(s store.Store, id string, c store.Cursor) loaded {
 	t.Helper()
 	h, err := s.Load(t.Context(), id, c)
 	require.NoError(t, err, "load of %q", id)
+	return t.read(h, id)
+}
+
+// read reads the events of a history.
+func (t *T) read(h *store.History, id string) loaded {
+	t.Helper()
 	l := loaded{Run: plainRun(h.Run)}
 	l.Branches = append(l.Branches, h.Branches...)
 	for _, m := range h.Inbox {

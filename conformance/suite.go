@@ -40,7 +40,7 @@ func sections() []section {
 		{"C", "fence", fenceCases},
 		{"C", "batch", batchCases},
 		{"C", "atomic", atomicCases},
-		{"C", "load", loadCases},
+		{"C", "load", slices.Concat(loadCases, loaderCases)},
 		{"C", "resend", resendCases},
 		{"D", "attempt", attemptCases},
 		{"B", "claim", claimCases},

@@ -134,7 +134,7 @@ func TestEveryClauseHasABrokenStore(t *testing.T) {
 			shown[c] = true
 		}
 	}
-	for _, m := range slices.Concat(mutants(), scheduleMutants(), transactMutants(), queueMutants(), requestMutants()) {
+	for _, m := range slices.Concat(mutants(), scheduleMutants(), transactMutants(), queueMutants(), requestMutants(), loadMutants()) {
 		shown[m.clause] = true
 	}
 	for _, c := range conformance.Cases() {

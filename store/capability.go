@@ -90,6 +90,7 @@ type Capabilities struct {
 	Maintainer    Maintainer
 	Schedules     Schedules
 	Requests      Requests
+	Loader        Loader
 }
 
 // CapabilitiesOf probes s.
@@ -111,5 +112,6 @@ func CapabilitiesOf(s Store) Capabilities {
 	c.Maintainer, _ = s.(Maintainer)
 	c.Schedules, _ = s.(Schedules)
 	c.Requests, _ = s.(Requests)
+	c.Loader, _ = s.(Loader)
 	return c
 }

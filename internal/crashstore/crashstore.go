@@ -140,6 +140,14 @@ func (s *Store) Load(ctx context.Context, id string, c store.Cursor) (*store.His
 	return s.Store.Load(ctx, id, c)
 }
 
+// LoadAll fails once it is dead.
+func (s *Store) LoadAll(ctx context.Context, loads []store.RunCursor) []store.Loaded {
+	if s.IsDead() {
+		return store.LoadedNothing(len(loads), store.ErrClosed)
+	}
+	return store.LoadAll(ctx, s.Store, loads)
+}
+
 // A Notifier is a Store that passes on the notices of its backend, so that signals and
 // answers arrive at once. With a plain Store an engine polls.
 type Notifier struct{ *Store }

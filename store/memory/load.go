@@ -14,6 +14,23 @@ func (s *Store) Load(ctx context.Context, runID string, c store.Cursor) (*store.
 		return nil, err
 	}
 	defer s.data.mu.Unlock()
+	return s.load(ctx, runID, c)
+}
+
+// LoadAll implements store.Loader. All runs are as of one moment.
+func (s *Store) LoadAll(ctx context.Context, loads []store.RunCursor) []store.Loaded {
+	if err := s.read(ctx); err != nil {
+		return store.LoadedNothing(len(loads), err)
+	}
+	defer s.data.mu.Unlock()
+	all := make([]store.Loaded, len(loads))
+	for i := range loads {
+		all[i].History, all[i].Err = s.load(ctx, loads[i].RunID, loads[i].Cursor)
+	}
+	return all
+}
+
+func (s *Store) load(ctx context.Context, runID string, c store.Cursor) (*store.History, error) {
 	r := s.data.runs[runID]
 	if r == nil {
 		return nil, notFound(runID)

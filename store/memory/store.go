@@ -24,6 +24,7 @@ var (
 	_ store.Meter     = (*Store)(nil)
 	_ store.Clocked   = (*Store)(nil)
 	_ store.Schedules = (*Store)(nil)
+	_ store.Loader    = (*Store)(nil)
 )
 
 // data is what all handles share.

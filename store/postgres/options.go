@@ -55,6 +55,7 @@ type Options struct {
 	NoMigrationBackup bool
 
 	shared     bool                                            // the pool is the caller's
+	readers    int                                             // how many connections are kept for loads
 	silence    time.Duration                                   // for tests: replaces the constant
 	message    int                                             // the same
 	migrations func([]sqlstore.Migration) []sqlstore.Migration // for tests: a future schema
@@ -62,6 +63,7 @@ type Options struct {
 
 const (
 	defaultWriters = 4
+	loaders        = 4 // connections for loads, as far as there are so many
 	maxReaders     = 16
 	connectTimeout = 10 * time.Second
 	openTimeout    = 2 * time.Minute
@@ -105,7 +107,7 @@ func OpenOptions(dsn string, o Options) (*Store, error) {
 	db.SetMaxIdleConns(8)
 	// A thousand runs loading at once must not use up the server's connections.
 	// No call holds one connection while it waits for a second.
-	db.SetMaxOpenConns(o.Writers + maxReaders)
+	db.SetMaxOpenConns(o.Writers + loaders + maxReaders)
 	db.SetConnMaxIdleTime(5 * time.Minute)
 	s, err := open(db, long, o)
 	if err != nil {
@@ -193,6 +195,10 @@ func (o *Options) check(db *sqlx.DB) error {
 	}
 	if n := db.Stats().MaxOpenConnections; n > 0 && o.shared {
 		o.Transactions = min(o.Transactions, n-o.Writers-1) // one is left for reading
+	}
+	o.readers = loaders
+	if n := db.Stats().MaxOpenConnections; n > 0 && o.shared {
+		o.readers = min(o.readers, n-o.Writers-o.Transactions-1)
 	}
 	d := store.DefaultLimits()
 	if o.Limits.Payload <= 0 {

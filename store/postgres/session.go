@@ -1,6 +1,7 @@
 package postgres
 
 import (
+	"cmp"
 	"context"
 	"database/sql"
 	"database/sql/driver"
@@ -151,12 +152,17 @@ func (s *session) open(ctx context.Context, w *writers) error {
 // the connection. After an error that leaves the session in doubt, the session is
 // dropped, and the next use reconnects.
 func (s *Store) write(ctx context.Context, f func(*wire) error) error {
-	ses, err := s.writers.take(ctx)
+	return s.with(ctx, s.writers, f)
+}
+
+// with is write on one of these connections.
+func (s *Store) with(ctx context.Context, of *writers, f func(*wire) error) error {
+	ses, err := of.take(ctx)
 	if err != nil {
 		return err
 	}
-	defer s.writers.give(ses)
-	if err := ses.open(ctx, s.writers); err != nil {
+	defer of.give(ses)
+	if err := ses.open(ctx, of); err != nil {
 		return err
 	}
 	var ferr error
@@ -178,6 +184,27 @@ func (s *Store) write(ctx context.Context, f func(*wire) error) error {
 		ses.drop()
 	}
 	return ferr
+}
+
+// reading runs f, which only reads, on a connection reserved for that, again if the connection
+// breaks, or if a compatible server refuses it under SERIALIZABLE. Its statements are prepared,
+// which saves one of two round trips, and each is as of one moment of its own.
+func (s *Store) reading(ctx context.Context, f func(*wire) error) error {
+	for try := 0; ; try++ {
+		err := s.with(ctx, s.readers, func(w *wire) error {
+			w.ctx = ctx
+			return f(w)
+		})
+		if err == nil || ctx.Err() != nil {
+			return cmp.Or(ctx.Err(), err)
+		}
+		if k := faultOf(err); try >= 5 || k == faultOther || k == faultData {
+			return err
+		}
+		if e := pause(ctx, s.closing, jitter(try)); e != nil {
+			return e
+		}
+	}
 }
 
 // querier runs the named statements: on one of our connections, or in a transaction

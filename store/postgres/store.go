@@ -37,6 +37,7 @@ type Store struct {
 	sessionLocks bool // and there is no pooler in front of it
 	presence     bool
 	writers      *writers
+	readers      *writers // for loads; the same as writers if the database allows few connections
 	txs          *transactions
 	numbers      numbers
 	notices      *notices
@@ -63,6 +64,7 @@ var (
 	_ store.Presence    = (*Store)(nil)
 	_ store.Clocked     = (*Store)(nil)
 	_ store.TxCommitter = (*Store)(nil)
+	_ store.Loader      = (*Store)(nil)
 )
 
 func newStore(db *sqlx.DB, o Options) *Store {
@@ -72,6 +74,10 @@ func newStore(db *sqlx.DB, o Options) *Store {
 		setup = ""
 	}
 	s.writers = newWriters(db.DB, o.Writers, setup, s.closing)
+	s.readers = s.writers
+	if o.readers > 0 {
+		s.readers = newWriters(db.DB, o.readers, setup, s.closing)
+	}
 	s.txs = newTransactions(db, o.Transactions)
 	s.notices = newNotices(s)
 	if o.DSN != "" && !o.Pooled {
@@ -125,6 +131,9 @@ func (s *Store) Close() error {
 		s.listener.close()
 	}
 	s.writers.close()
+	if s.readers != s.writers {
+		s.readers.close()
+	}
 	err := s.txs.close()
 	if s.ownsDB {
 		err = errors.Join(err, s.db.Close(), s.long.Close())

@@ -17,59 +17,6 @@ import (
 	"github.com/holdfast-dev/holdfast/store"
 )
 
-// Load implements store.Store. The range over events reads them in chunks and
-// holds no connection in between, however long the caller takes.
-func (s *Store) Load(ctx context.Context, runID string, c store.Cursor) (*store.History, error) {
-	h := &store.History{Events: func(func(store.Event, error) bool) {}}
-	var no int64
-	err := s.read(ctx, "load run "+runID, func(tx *sqlx.Tx) error {
-		var rows []sqlstore.RunRow
-		if err := s.selectAll(ctx, tx, &rows, s.q.runByID, runID); err != nil {
-			return err
-		}
-		if len(rows) == 0 {
-			return sqlstore.NotFound(runID)
-		}
-		no = rows[0].No
-		runs, err := s.complete(ctx, tx, rows, true)
-		if err != nil {
-			return err
-		}
-		h.Run = runs[0]
-		return s.loadParts(ctx, tx, h, no, c)
-	})
-	if err != nil {
-		return nil, err
-	}
-	if !c.NoEvents {
-		h.Events = s.events(ctx, h, no, c)
-	}
-	return h, nil
-}
-
-// loadParts reads the branches and the inbox.
-func (s *Store) loadParts(ctx context.Context, tx *sqlx.Tx, h *store.History, no int64, c store.Cursor) error {
-	var branches []sqlstore.BranchRow
-	if err := s.selectAll(ctx, tx, &branches, s.q.branchesOf, no); err != nil {
-		return err
-	}
-	for i := range branches {
-		h.Branches = append(h.Branches, branches[i].Branch())
-	}
-	if h.Run.Inbox <= c.AfterMessage {
-		return nil
-	}
-	var inbox []sqlstore.MessageRow
-	_, before := span(no)
-	if err := s.selectAll(ctx, tx, &inbox, s.q.messagesOf, place(no, max(c.AfterMessage, 0)), before); err != nil {
-		return err
-	}
-	for i := range inbox {
-		h.Inbox = append(h.Inbox, inbox[i].Message(h.Run.ID))
-	}
-	return nil
-}
-
 // wanted returns the test for the branches that c asks for.
 func wanted(h *store.History, c store.Cursor) func(*store.Event) bool {
 	n := h.Run.Branch
@@ -96,25 +43,25 @@ func lastSeq(h *store.History) int64 {
 	return h.Run.Last.Seq
 }
 
-// events yields the events up to the last one of h.
-func (s *Store) events(ctx context.Context, h *store.History, no int64, c store.Cursor) iter.Seq2[store.Event, error] {
-	want, last, id := wanted(h, c), lastSeq(h), h.Run.ID
+// events yields the events up to the last one of f. The first range hands out those that were
+// read along with the row; a later one reads them again. It reads the others in chunks and holds
+// no connection in between, however long the caller takes.
+func (s *Store) events(ctx context.Context, f *found, c store.Cursor) iter.Seq2[store.Event, error] {
+	want, last, id := wanted(f.h, c), lastSeq(f.h), f.h.Run.ID
 	return func(yield func(store.Event, error) bool) {
-		after, before := span(no)
-		after, before = max(after, place(no, min(max(c.After, 0), maxSeq))), min(before, place(no, last)+1)
+		after, before := span(f.no)
+		after, before = max(after, place(f.no, min(max(c.After, 0), maxSeq))), min(before, place(f.no, last)+1)
 		if c.Tail > 0 {
-			s.tail(ctx, no, id, after, before, c.Tail, want, yield)
+			s.tail(ctx, f.no, id, after, before, c.Tail, want, yield)
 			return
 		}
-		var chunk []store.Event
-		for more := true; more; {
-			var err error
-			if chunk, more, err = s.chunk(ctx, s.q.eventsUp, after, before, chunk[:0]); err != nil {
+		for chunk, err := range s.chunks(ctx, f.no, f.head.Swap(nil), after, before) {
+			if err != nil {
 				yield(store.Event{}, err)
 				return
 			}
 			for i := range chunk {
-				after = place(no, chunk[i].Seq)
+				after = place(f.no, chunk[i].Seq)
 				if want(&chunk[i]) && !yield(chunk[i], nil) {
 					return
 				}
@@ -123,8 +70,33 @@ func (s *Store) events(ctx context.Context, h *store.History, no int64, c store.
 		// The log has no gaps, so fewer events than expected mean that it ended
 		// before its last event.
 		if after < before-1 {
-			if err := s.stillThere(ctx, no, id); err != nil {
+			if err := s.stillThere(ctx, f.no, id); err != nil {
 				yield(store.Event{}, err)
+			}
+		}
+	}
+}
+
+// chunks yields first, if there is one, and then what is behind it.
+func (s *Store) chunks(ctx context.Context, no int64, first *prefix, after, before int64) iter.Seq2[[]store.Event, error] {
+	return func(yield func([]store.Event, error) bool) {
+		if first != nil {
+			n := len(first.events)
+			if err := s.usable(ctx); !yield(first.events, err) || err != nil || first.whole {
+				return
+			}
+			if n > 0 {
+				after = place(no, first.events[n-1].Seq)
+			}
+		}
+		var chunk []store.Event
+		for more := true; more; {
+			var err error
+			if chunk, more, err = s.chunk(ctx, s.q.eventsUp, after, before, chunk[:0]); !yield(chunk, err) || err != nil {
+				return
+			}
+			if n := len(chunk); n > 0 {
+				after = place(no, chunk[n-1].Seq)
 			}
 		}
 	}
@@ -172,6 +144,15 @@ func (s *Store) tail(ctx context.Context, no int64, id string, after, before int
 	}
 }
 
+// usable reports why events can no longer be read.
+func (s *Store) usable(ctx context.Context) error {
+	if err := s.enter(ctx); err != nil {
+		return err
+	}
+	s.leave()
+	return nil
+}
+
 // errEnough stops reading a chunk.
 var errEnough = errors.New("sqlite: enough")
 
@@ -216,7 +197,7 @@ func (s *Store) chunk(ctx context.Context, q *query, after, before int64, into [
 	return into, false, nil
 }
 
-func rawQuery(dc any, text string, each func([]driver.Value) error, args ...int64) (err error) {
+func rawQuery(dc any, text string, each func([]driver.Value) error, args ...any) (err error) {
 	c, ok := dc.(*sqlite3.SQLiteConn)
 	if !ok {
 		return fmt.Errorf("the connection is a %T of another driver", dc)

@@ -22,10 +22,10 @@ var (
 		"internal/payload": {12, 2500, 10, 530, 56},
 		"dashboard":        {9, 1100, 3, 240, 66},
 		"cli":              {36, 6300, 30, 385, 69},
-		"store":            {22, 2920, 3, 353, 55},
+		"store":            {23, 3010, 4, 353, 55},
 		"store/memory":     {14, 1500, 5, 198, 42},
-		"store/sqlite":     {36, 6200, 19, 412, 45},
-		"store/postgres":   {41, 8060, 29, 494, 55},
+		"store/sqlite":     {37, 6400, 20, 412, 45},
+		"store/postgres":   {42, 8220, 31, 494, 55},
 
 		"cli/internal/show":   {12, 1000, 0, 190, 66},
 		"cli/internal/target": {11, 2600, 10, 540, 54},
@@ -46,8 +46,8 @@ var (
 		"internal/history.Past":  {37, 41, 6},
 		"internal/history.Audit": {28, 49, 5},
 		"cli.invocation":         {9, 56, 7},
-		"store/sqlite.Store":     {23, 80, 23},
-		"store/postgres.Store":   {27, 107, 22},
+		"store/sqlite.Store":     {23, 84, 24},
+		"store/postgres.Store":   {28, 110, 23},
 	}
 )
 

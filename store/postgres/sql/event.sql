@@ -144,10 +144,6 @@ FROM durable_events WHERE run_no = $1 AND seq > $2 AND seq <= $3 AND branch = AN
 -- From the end of the log, the minimum that shows which events a lineage has.
 SELECT seq, branch, key FROM durable_events WHERE run_no = $1 AND seq > $2 AND seq < $3 ORDER BY seq DESC
 
--- name: event_last
-SELECT run_no AS no, seq, epoch, branch, type, key, attempt, ordinal, at, took, active, steps, data, payload, sum
-FROM durable_events WHERE run_no = $1 ORDER BY seq DESC LIMIT 1
-
 -- name: events_last_of
 SELECT e.run_no AS no, e.seq, e.epoch, e.branch, e.type, e.key, e.attempt, e.ordinal, e.at, e.took, e.active, e.steps, e.data, e.payload, e.sum
 FROM pg_catalog.unnest($1::bigint[]) AS r (no)

@@ -1,10 +1,68 @@
 -- Rows of runs.
 
--- name: run_by_id
-SELECT no, id, workflow, initial_version, parent, parent_key, forked_from, input_hash, queue, partition, dedup, trace, created_at, version, status, code,
-       reason, recoverable, owner, epoch, branch, generation, resumes, strikes, priority, inbox, seen, cancel_asked, paused, archived_seq, started_at,
-       updated_at, ended_at, wake_at, deadline_at, attributes
-FROM durable_runs WHERE id = $1
+-- name: load_runs (own)
+-- All there is to load of runs, as of one moment: the rows and what belongs to them, one below the
+-- other, since that is one statement; what a row is comes second, after the place of the run among
+-- those asked for. $1 ids; the rest is what the cursors say: $2 after which event, $3 how many of the
+-- last ones, $4 whether any, $5 after which message. 0 is a row, in its columns; 1 an attribute,
+-- 2 a branch, 3 a message, 4 the last event, 5 an event to begin with, each in columns of the same
+-- types (../set.go). Of the events there are 128 at most, and 64 KiB: what comes behind them is
+-- read when it is wanted. The inner queries have limits so that no plan reads a whole table to
+-- join it: it is made once, and maybe while the tables are empty.
+WITH asked AS MATERIALIZED (
+  SELECT i.ord, i.after, i.tail, i.wanted, i.message, r.*
+  FROM unnest($1::text[], $2::bigint[], $3::bigint[], $4::boolean[], $5::bigint[]) WITH ORDINALITY AS i (run, after, tail, wanted, message, ord)
+  CROSS JOIN LATERAL (
+    SELECT no, id, workflow, initial_version, parent, parent_key, forked_from, input_hash, queue, partition, dedup, trace, created_at, version, status,
+       code, reason, recoverable, owner, epoch, branch, generation, resumes, strikes, priority, inbox, seen, cancel_asked, paused, archived_seq,
+       started_at, updated_at, ended_at, wake_at, deadline_at, attributes
+    FROM durable_runs q WHERE q.id = i.run LIMIT 1) r
+),
+ended AS MATERIALIZED (
+  SELECT a.ord, a.no, a.wanted, CASE WHEN a.tail > 0 THEN greatest(a.after, e.seq - a.tail) ELSE a.after END AS low, e.*
+  FROM asked a CROSS JOIN LATERAL (
+    SELECT l.run_no, l.seq, l.epoch, l.branch, l.type, l.key, l.attempt, l.ordinal, l.at, l.took, l.active, l.steps, l.data, l.payload, l.sum
+    FROM durable_events l WHERE l.run_no = a.no ORDER BY l.seq DESC LIMIT 1) e
+)
+SELECT a.ord, 0 AS part,
+       a.no, a.id, a.workflow, a.initial_version, a.parent, a.parent_key, a.forked_from, a.input_hash, a.queue, a.partition, a.dedup, a.trace,
+       a.created_at, a.version, a.status, a.code, a.reason, a.recoverable, a.owner, a.epoch, a.branch, a.generation, a.resumes, a.strikes, a.priority,
+       a.inbox, a.seen, a.cancel_asked, a.paused, a.archived_seq, a.started_at, a.updated_at, a.ended_at, a.wake_at, a.deadline_at, a.attributes
+FROM asked a
+UNION ALL
+SELECT a.ord, 1,
+       t.run_no, NULL, NULL, NULL, NULL, t.name, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, t.value, NULL, NULL, NULL, NULL, NULL,
+       NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL
+FROM asked a CROSS JOIN LATERAL (
+  SELECT x.run_no, x.name, x.value FROM durable_attributes x WHERE x.run_no = a.no ORDER BY x.name OFFSET 0) t
+WHERE a.attributes > 0
+UNION ALL
+SELECT a.ord, 2,
+       b.run_no, NULL, NULL, NULL, NULL, b.cut_scope, NULL, NULL, NULL, NULL, NULL, NULL, b.created_at, NULL, NULL, NULL, b.reason, NULL, NULL, NULL,
+       b.n, b.parent, b.generation, NULL, NULL, b.cutoff, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL
+FROM asked a CROSS JOIN LATERAL (
+  SELECT x.run_no, x.n, x.parent, x.generation, x.cutoff, x.cut_scope, x.reason, x.created_at FROM durable_branches x WHERE x.run_no = a.no ORDER BY x.n OFFSET 0) b
+UNION ALL
+SELECT a.ord, 3,
+       m.run_no, m.id, NULL, NULL, m.kind, m.name, NULL, m.payload, NULL, NULL, NULL, NULL, m.at, NULL, NULL, NULL, m.data, NULL, NULL, NULL, NULL,
+       NULL, NULL, NULL, NULL, m.seq, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL
+FROM asked a CROSS JOIN LATERAL (
+  SELECT x.run_no, x.seq, x.kind, x.name, x.id, x.at, x.data, x.payload FROM durable_inbox x WHERE x.run_no = a.no AND x.seq > a.message ORDER BY x.seq OFFSET 0) m
+WHERE a.inbox > a.message
+UNION ALL
+SELECT d.ord, 4,
+       d.run_no, NULL, NULL, NULL, d.type, d.key, NULL, d.payload, NULL, NULL, NULL, NULL, d.at, NULL, NULL, NULL, d.data, NULL, NULL, d.epoch,
+       d.branch, d.attempt, d.ordinal, d.steps, NULL, d.seq, d.took, NULL, NULL, NULL, d.active, d.sum, NULL, NULL, NULL, NULL
+FROM ended d
+UNION ALL
+SELECT d.ord, 5,
+       e.run_no, NULL, NULL, NULL, e.type, e.key, NULL, e.payload, NULL, NULL, NULL, NULL, e.at, NULL, NULL, NULL, e.data, NULL, NULL, e.epoch,
+       e.branch, e.attempt, e.ordinal, e.steps, NULL, e.seq, e.took, NULL, NULL, NULL, e.active, e.sum, NULL, NULL, NULL, NULL
+FROM ended d CROSS JOIN LATERAL (
+  SELECT l.run_no, l.seq, l.epoch, l.branch, l.type, l.key, l.attempt, l.ordinal, l.at, l.took, l.active, l.steps, l.data, l.payload, l.sum,
+         pg_catalog.sum(COALESCE(pg_catalog.octet_length(l.data), 0) + COALESCE(pg_catalog.octet_length(l.payload), 0)) OVER (ORDER BY l.seq ROWS UNBOUNDED PRECEDING) AS size
+  FROM durable_events l WHERE l.run_no = d.no AND l.seq > d.low AND l.seq <= d.low + 128 ORDER BY l.seq OFFSET 0) e
+WHERE d.wanted AND e.size <= 65536
 
 -- name: run_numbers (own)
 SELECT id, no FROM durable_runs WHERE id = ANY($1::text[])
@@ -85,18 +143,12 @@ DELETE FROM durable_attributes WHERE run_no = ANY($1::bigint[])
 INSERT INTO durable_attributes (run_no, name, value)
 SELECT u.run_no, u.name, u.value FROM unnest($1::bigint[], $2::text[], $3::text[]) AS u (run_no, name, value)
 
--- name: branches_of
-SELECT n, parent, generation, cutoff, cut_scope, reason, created_at FROM durable_branches WHERE run_no = $1 ORDER BY n
-
 -- name: branch_numbers (own)
 SELECT run_no, n FROM durable_branches WHERE run_no = ANY($1::bigint[])
 
 -- name: insert_branches (own)
 INSERT INTO durable_branches (run_no, n, parent, generation, cutoff, cut_scope, reason, created_at)
 SELECT * FROM unnest($1::bigint[], $2::integer[], $3::integer[], $4::integer[], $5::bigint[], $6::text[], $7::text[], $8::bigint[])
-
--- name: messages_of
-SELECT seq, kind, name, id, at, data, payload FROM durable_inbox WHERE run_no = $1 AND seq > $2 ORDER BY seq
 
 -- name: inbox_ids (own)
 -- Which of these messages were delivered before (S14).
