@@ -25,7 +25,7 @@ var (
 		"store":            {23, 3010, 4, 353, 55},
 		"store/memory":     {14, 1500, 5, 198, 42},
 		"store/sqlite":     {37, 6400, 20, 412, 45},
-		"store/postgres":   {42, 8220, 31, 494, 55},
+		"store/postgres":   {42, 8226, 31, 494, 55},
 
 		"cli/internal/show":   {12, 1000, 0, 190, 66},
 		"cli/internal/target": {11, 2600, 10, 540, 54},
