@@ -29,6 +29,7 @@ var cases = []benchCase{
 	{"QUEUE", (*target).isDatabase, through},
 	{"DEPTH", (*target).isDurable, depth},
 	{"SCHEDULE", (*target).isDurable, scheduling},
+	{"PROCESSES", (*target).isDurable, processes},
 	{"DASH", (*target).isDurable, dash},
 	{"CROWD", (*target).isDurable, crowding},
 	{"LENGTH", (*target).isDurable, lengths},

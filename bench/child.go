@@ -10,6 +10,7 @@ import (
 	"os"
 	"os/exec"
 	"strings"
+	"time"
 )
 
 // childEnv holds the orders of a child: this program, executed again by a case that
@@ -20,8 +21,12 @@ const childEnv = "HOLDFAST_BENCH_CHILD"
 type orders struct {
 	Role                 string // a key of roles
 	Store, Mode, Address string
-	Sleepers             sleepers // of the role sleep
-	Profile              string   // a directory for a profile of its CPU time; empty: none
+	Sleepers             sleepers      // of the role sleep
+	Idle                 time.Duration // of the role idle
+	Name                 string        // of a process, of the role processes
+	Runs                 int           // at a time, of the role processes
+	Window               time.Duration // that counts, of the role processes
+	Profile              string        // a directory for a profile of its CPU time; empty: none
 }
 
 // roles are the kinds of children. A child ends when its standard input does, so that
@@ -30,6 +35,9 @@ var roles = map[string]func(context.Context, orders, io.Reader, io.Writer) error
 	"sleep":  sleepChild,
 	"signal": signalChild,
 	"queue":  queueChild,
+
+	"idle":      idleChild,
+	"processes": processesChild,
 }
 
 // obey runs the orders of a child instead of the command.

@@ -31,9 +31,10 @@ func TestMain(m *testing.M) {
 
 // tiny measures nothing well and everything once.
 var tiny = size{
-	pairs: 1, fanPairs: 2, rounds: 1, idle: 1, items: 300, careRuns: 10, stateSteps: 3,
+	pairs: 1, fanPairs: 2, rounds: 1, idle: 1, idleCPU: 1, items: 300, careRuns: 10, stateSteps: 3,
 	sleepers: sleepers{Runs: 50, Due: 5, Wakes: 1, Idle: 1, Slack: 3 * time.Second}, signals: 3, awayRounds: 1,
 	queues: queues{Runs: 40, Single: 3, Rounds: 1}, depths: depths{Shallow: 40, Queued: 60, Delayed: 60, Partitions: 5, Pairs: 2}, fires: fires{Few: 2, Many: 9, Pairs: 2},
+	crowds: crowds{Of: []int{1, 2}, Rounds: 1, Window: 50 * time.Millisecond},
 	dash:   dashes{Runs: 50, Steps: 20, Clients: 3, Pairs: 2, Spell: time.Millisecond, Burst: time.Millisecond},
 	sweeps: sweeps{Pairs: 1, Crowds: []int{1, 3}, Steps: 6, Lengths: []int{2, 9}, Payloads: []int{16, 2000}, Bytes: 4000, Runs: []int{5, 50}},
 }
@@ -49,13 +50,18 @@ var waiting = map[string][]string{
 	"QUEUE":    {"QUEUE", "QUEUE limited"},
 	"SCHEDULE": {"SCHEDULE"},
 	"DEPTH":    {"DEPTH claim", "DEPTH beat"},
+	"IDLE":     {"IDLE", "IDLE CPU"},
 	"SLEEP":    {"SLEEP start", "SLEEP memory", "SLEEP heap", "SLEEP idle", "SLEEP wake-up"},
 	"CROWD":    {"CROWD", "CROWD p50"},
 	"LENGTH":   {"LENGTH"},
 	"PAYLOAD":  {"PAYLOAD"},
 	"SIZE":     {"SIZE step", "SIZE start"},
 	"SIGNAL":   {"SIGNAL p50", "SIGNAL p99", "SIGNAL away p50", "SIGNAL away p99"},
-	"DASH":     {"DASH list", "DASH by status", "DASH search", "DASH detail", "DASH detail head", "DASH list page", "DASH failed page", "DASH search page", "DASH run page", "DASH 200 on list", "DASH 200 on run"},
+	"PROCESSES": {
+		"PROCESSES 1", "PROCESSES 1 p99", "PROCESSES 1 batch", "PROCESSES 1 CPU",
+		"PROCESSES 2", "PROCESSES 2 p99", "PROCESSES 2 batch", "PROCESSES 2 CPU",
+	},
+	"DASH": {"DASH list", "DASH by status", "DASH search", "DASH detail", "DASH detail head", "DASH list page", "DASH failed page", "DASH search page", "DASH run page", "DASH 200 on list", "DASH 200 on run"},
 }
 
 func TestStructureAndWaitingAreMeasuredOnSQLite(t *testing.T) {

@@ -56,33 +56,6 @@ func statements(ctx context.Context, t *target, _ size) ([]result, error) {
 	}, nil
 }
 
-// idle counts what an engine with nothing to do costs the database.
-func idle(ctx context.Context, t *target, n size) ([]result, error) {
-	s, err := t.open()
-	if err != nil {
-		return nil, err
-	}
-	defer s.Close()
-	w := durable.Define("idle", func(context.Context, int) (int, error) { return 0, nil })
-	var rate float64
-	err = withEngine(ctx, s, func(ctx context.Context, _ *durable.Engine) error {
-		// One run starts and ends, so that the engine is idle rather than unused.
-		if _, err := w.Run(ctx, "idle", 0); err != nil {
-			return err
-		}
-		if err := settled(ctx, s); err != nil {
-			return err
-		}
-		var err error
-		rate, err = statementRate(ctx, s, time.Duration(n.idle)*time.Second)
-		return err
-	}, w)
-	if err != nil {
-		return nil, err
-	}
-	return []result{plainResult("IDLE", "statements/s", []float64{rate})}, nil
-}
-
 // Fewer than settledBelow statements a second are heartbeats, and not the end of some
 // work.
 const settledBelow = 10

@@ -28,6 +28,7 @@ type size struct {
 	fanPairs int // of FAN, whose blocks are longer
 	rounds   int // of cases without a floor
 	idle     int // seconds
+	idleCPU  int // seconds
 	items    int // of MAP
 	careRuns int // of CARE, a round
 	// of STATE; 1,000 but in tests
@@ -40,6 +41,7 @@ type size struct {
 	queues queues
 	depths depths
 	fires  fires
+	crowds crowds
 
 	dash dashes
 
@@ -49,16 +51,18 @@ type size struct {
 // Fewer than fifteen pairs give no bootstrap interval worth printing.
 var (
 	quick = size{
-		pairs: 40, fanPairs: 15, rounds: 11, idle: 30, items: 10_000, careRuns: 200, stateSteps: stateSteps,
+		pairs: 40, fanPairs: 15, rounds: 11, idle: 30, idleCPU: 10, items: 10_000, careRuns: 200, stateSteps: stateSteps,
 		sleepers: sleepers{Runs: 100_000, Due: 1000, Wakes: 3, Idle: 30, Slack: 10 * time.Second}, signals: 100, awayRounds: 5,
 		queues: queues{Runs: 10_000, Single: 200, Rounds: 3}, depths: depths{Shallow: 1000, Queued: 1_000_000, Delayed: 1_000_000, Partitions: 1000, Pairs: 40}, fires: fires{Few: 10, Many: 10_000, Pairs: 200},
+		crowds: crowds{Of: []int{1, 2, 4}, Rounds: 3, Window: 2 * time.Second},
 		dash:   dashes{Runs: 100_000, Steps: 10_000, Clients: 200, Pairs: 9, Spell: 1100 * time.Millisecond, Burst: 400 * time.Millisecond},
 		sweeps: sweeps{Pairs: 9, Crowds: []int{1, 4, 16, 64, 256}, Steps: 1024, Lengths: []int{100, 1000, 10_000}, Payloads: []int{16, 1 << 10, 16 << 10, 256 << 10}, Bytes: 2 << 20, Runs: []int{1000, 10_000, 100_000}},
 	}
 	full = size{
-		pairs: 200, fanPairs: 50, rounds: 31, idle: 60, items: 10_000, careRuns: 1000, stateSteps: stateSteps,
+		pairs: 200, fanPairs: 50, rounds: 31, idle: 60, idleCPU: 60, items: 10_000, careRuns: 1000, stateSteps: stateSteps,
 		sleepers: sleepers{Runs: 100_000, Due: 1000, Wakes: 5, Idle: 60, Slack: 10 * time.Second}, signals: 100, awayRounds: 15,
 		queues: queues{Runs: 10_000, Single: 1000, Rounds: 9}, depths: depths{Shallow: 1000, Queued: 1_000_000, Delayed: 1_000_000, Partitions: 1000, Pairs: 60}, fires: fires{Few: 10, Many: 10_000, Pairs: 1000},
+		crowds: crowds{Of: []int{1, 2, 4, 8}, Rounds: 5, Window: 4 * time.Second},
 		dash:   dashes{Runs: 100_000, Steps: 10_000, Clients: 200, Pairs: 31, Spell: 2200 * time.Millisecond, Burst: time.Second},
 		sweeps: sweeps{Pairs: 15, Crowds: []int{1, 2, 4, 8, 16, 32, 64, 128, 256, 512}, Steps: 4096, Lengths: []int{100, 1000, 10_000, 100_000}, Payloads: []int{16, 256, 1 << 10, 4 << 10, 16 << 10, 64 << 10, 256 << 10, 1 << 20}, Bytes: 8 << 20, Runs: []int{1000, 10_000, 100_000, 1_000_000}},
 	}

@@ -96,8 +96,8 @@ func (l *listener) fromAway(ctx context.Context, o orders, rounds int) (results 
 		stop(errors.New("the process that sends signals has ended"))
 	}()
 	return l.rounds(ctx, "SIGNAL away", rounds, func(run string) error {
-		// The SQLite store polls for the writes of other processes less and less often
-		// while there are none, so a signal comes when it is polling slowly.
+		// Where the SQLite store polls for the writes of other processes, it does so less
+		// and less often while there are none, so a signal comes when it is polling slowly.
 		if err := pause(ctx, 30*time.Millisecond+rand.N(20*time.Millisecond)); err != nil {
 			return err
 		}

@@ -34,12 +34,18 @@ func notifierHears(t *T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	var mu sync.Mutex
 	heard, all := make(map[string]bool), 0
+	news := make(map[string]store.News) // 0: at least one notice did not say
 	ended := make(chan error, 1)
 	go func() {
 		ended <- capabilities(listening).Notifier.Notify(ctx, func(n store.Notice) {
 			mu.Lock()
 			defer mu.Unlock()
 			for _, id := range n.RunIDs {
+				if before, known := news[id]; n.News == 0 || known && before == 0 {
+					news[id] = 0
+				} else {
+					news[id] |= n.News
+				}
 				heard[id] = true
 			}
 			if len(n.RunIDs) == 0 {
@@ -47,10 +53,19 @@ func notifierHears(t *T) {
 			}
 		})
 	}()
+	// What a notice may not leave out, if it says anything.
+	says := map[string]store.News{
+		"a new run": store.NewsClaimable, "a message": store.NewsMail, "the end of a run": store.NewsPlace | store.NewsStatus,
+		"a message to a run of nobody": store.NewsClaimable,
+	}
 	acts := map[string]func(id string){
 		"a new run": func(id string) { t.run(s, id) },
 		"a message": func(id string) {
 			t.run(s, id, func(r *store.Run) { r.Owner = "somebody" })
+			t.must(s, send(signal(id, "1")))
+		},
+		"a message to a run of nobody": func(id string) {
+			t.run(s, id, func(r *store.Run) { r.Status = store.Waiting })
 			t.must(s, send(signal(id, "1")))
 		},
 		"the end of a run": func(id string) {
@@ -71,9 +86,9 @@ func notifierHears(t *T) {
 			act(id)
 			for end := time.Now().Add(200 * time.Millisecond); time.Now().Before(end); time.Sleep(time.Millisecond) {
 				mu.Lock()
-				ok := heard[id] || all > before
+				whole := all > before || heard[id] && (news[id] == 0 || news[id]&says[name] == says[name])
 				mu.Unlock()
-				if ok {
+				if whole {
 					return true
 				}
 			}

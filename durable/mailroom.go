@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"time"
 
 	"github.com/holdfast-dev/holdfast/internal/commit"
@@ -156,16 +155,10 @@ func (mr *mailroom) listen(ctx context.Context, n store.Notifier) {
 			}
 			mr.eng.watchers.notify(notice.RunIDs)
 			mr.arrived(notice.RunIDs)
-			if !mr.eng.claims.Recovered() {
-				return
-			}
-			foreign := func(id string) bool {
+			mr.eng.claims.Heard(notice, func(id string) bool {
 				r, dormant := mr.eng.roster.listening(id)
-				return r == nil && !dormant
-			}
-			if len(notice.RunIDs) == 0 || slices.ContainsFunc(notice.RunIDs, foreign) {
-				mr.eng.claims.Wake()
-			}
+				return r != nil || dormant
+			})
 		})
 		if ctx.Err() != nil || errors.Is(err, store.ErrClosed) {
 			return

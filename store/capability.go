@@ -21,10 +21,33 @@ type Notifier interface {
 // about requests.
 type Notice struct {
 	RunIDs []string
+	// News says what has happened to the runs of RunIDs, taken together, so that an
+	// executor does not look for what has not happened. 0: the store does not say, it may
+	// be anything.
+	News News
 	// Requests: a program may have inserted requests (see Requests). A notice that
 	// says to look at all runs says so of requests, too.
 	Requests bool
 }
+
+// News is a set of things that may have happened to runs. A store may say too much, which
+// costs the listeners a look, but nothing too little: what it has left out nobody looks for
+// until a heartbeat.
+type News uint16
+
+const (
+	// NewsClaimable: a run without an owner may be due, so that a claim can take it.
+	NewsClaimable News = 1 << iota
+	// NewsMail: a message was delivered. If the owner of its run is dead, a claim can take
+	// the run.
+	NewsMail
+	// NewsPlace: a run has ended or was interrupted or deleted, so its place in a queue, if
+	// it held one, is free.
+	NewsPlace
+	// NewsStatus: a run has another status or owner, was paused or unpaused, was created or
+	// deleted.
+	NewsStatus
+)
 
 // Meter is a store that counts its operations.
 type Meter interface {

@@ -39,6 +39,7 @@ type Claims struct {
 	orphans chan struct{}
 	crowded atomic.Bool
 	owned   owned
+	mailAt  time.Time // see mailElsewhere
 }
 
 // New returns Claims that have not begun to take anything.

@@ -35,7 +35,7 @@
 //
 //   - options.go: what the room needs of the engine
 //   - claim.go: the loop and each single claim; queue.go: places and lists of runs
-//   - continue.go: runs that recovery continues; expect.go: runs that were just started here
+//   - continue.go: runs that recovery continues; hear.go: what a notice of the store asks for; expect.go: runs that were just started here
 //   - owned.go: runs that are owned here and not executed
 //   - judge.go: what becomes of a run whose executor is gone; orphan.go: going through them;
 //     trials.go: those that may have ended their executors; act.go: what is written about them

@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"github.com/holdfast-dev/holdfast/store"
+	"github.com/holdfast-dev/holdfast/store/internal/notice"
 )
 
 // Delete implements store.Store.
@@ -35,16 +36,16 @@ func (s *Store) Delete(ctx context.Context, which store.Deletion) (int, error) {
 		}
 		runs[r] = struct{}{}
 	}
-	gone := make([]string, 0, len(runs))
+	var news notice.News
 	for r := range runs {
 		d.remove(r)
-		gone = append(gone, r.row.ID)
+		news.Deleted(r.row.ID)
 	}
-	if len(gone) > 0 {
+	if len(runs) > 0 {
 		s.counts.Commits++
-		d.notify(gone...)
+		d.notify(news)
 	}
-	return len(gone), nil
+	return len(runs), nil
 }
 
 func (d *data) remove(r *run) {

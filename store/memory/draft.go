@@ -88,9 +88,7 @@ func (d *data) apply(f *draft.Draft) {
 			d.holds[key] = holder
 		}
 	}
-	if told := f.Tell(); len(told) > 0 {
-		d.notify(told...)
-	}
+	d.notify(f.News())
 }
 
 // index brings what is derived from the row of r up to date.

@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"github.com/holdfast-dev/holdfast/store"
+	"github.com/holdfast-dev/holdfast/store/internal/notice"
 )
 
 type executor struct {
@@ -37,7 +38,7 @@ func (s *Store) Beat(ctx context.Context, e store.Executor) (store.Pulse, error)
 	p := store.Pulse{Now: now, Late: known != nil && !d.live(e.ID, now)}
 	if e.Leaving {
 		delete(d.executors, e.ID)
-		d.notify() // its runs are free
+		d.notify(notice.Everything()) // its runs are free
 	} else {
 		d.register(known, e, now)
 	}

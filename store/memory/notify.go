@@ -4,18 +4,14 @@ import (
 	"context"
 
 	"github.com/holdfast-dev/holdfast/store"
+	"github.com/holdfast-dev/holdfast/store/internal/notice"
 )
 
 // listener collects notices for one Notify call. Its fields are under data.mu.
 type listener struct {
 	wake chan struct{} // holds one token while there is something to report
-	ids  []string
-	all  bool
+	news notice.News
 }
-
-// maxNotice bounds what is kept for a slow listener; beyond it, the notice says
-// to look at everything.
-const maxNotice = 1024
 
 // Notify implements store.Notifier. fn runs on the caller's goroutine, outside
 // the store's lock, so it may call the store.
@@ -24,7 +20,7 @@ func (s *Store) Notify(ctx context.Context, fn func(store.Notice)) error {
 		return err
 	}
 	d := s.data
-	l := &listener{wake: make(chan struct{}, 1), all: true} // earlier changes were missed
+	l := &listener{wake: make(chan struct{}, 1), news: notice.Everything()} // earlier changes were missed
 	l.wake <- struct{}{}
 	d.listeners[l] = struct{}{}
 	d.mu.Unlock()
@@ -42,23 +38,19 @@ func (s *Store) Notify(ctx context.Context, fn func(store.Notice)) error {
 		case <-l.wake:
 		}
 		d.mu.Lock()
-		n := store.Notice{RunIDs: l.ids}
-		if l.all {
-			n.RunIDs = nil
-		}
-		l.ids, l.all = nil, false
+		news := l.news.Take()
 		d.mu.Unlock()
-		fn(n)
+		news.Tell(fn)
 	}
 }
 
-// notify makes every listener look at these runs, or at all runs if none is named.
-func (d *data) notify(ids ...string) {
+// notify tells every listener.
+func (d *data) notify(news notice.News) {
+	if news.Empty() {
+		return
+	}
 	for l := range d.listeners {
-		l.ids = append(l.ids, ids...)
-		if len(ids) == 0 || len(l.ids) > maxNotice {
-			l.all, l.ids = true, nil
-		}
+		l.news.Merge(news)
 		select {
 		case l.wake <- struct{}{}:
 		default:

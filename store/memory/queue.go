@@ -9,6 +9,7 @@ import (
 
 	"github.com/holdfast-dev/holdfast/store"
 	"github.com/holdfast-dev/holdfast/store/internal/gate"
+	"github.com/holdfast-dev/holdfast/store/internal/notice"
 )
 
 // queue is what is kept of a queue that was put or that claims have taken runs from.
@@ -43,7 +44,7 @@ func (s *Store) PutQueue(ctx context.Context, q store.Queue) error {
 	if q.Rate == 0 {
 		stored.begun = nil
 	}
-	d.notify()
+	d.notify(notice.Everything())
 	return nil
 }
 

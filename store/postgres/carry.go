@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"github.com/holdfast-dev/holdfast/store"
+	"github.com/holdfast-dev/holdfast/store/internal/notice"
 )
 
 // swift reports whether a Change can be carried out by carryOut's one statement: it
@@ -63,15 +64,13 @@ func (s *Store) carry(w *wire, members []*member) (left []*member, err error) {
 		}
 	}
 	written := make(map[int64]bool, len(members))
-	var told []string
+	var news notice.News
 	err = w.query("carry_out", func(v []driverValue) error {
 		no := v[0].(int64)
 		written[no] = true
 		if m := rows[no]; m != nil {
 			before := store.Run{Status: store.Status(v[1].(string)), Owner: v[2].(string), Paused: v[3].(bool)}
-			if tells(m.c, &before) {
-				told = append(told, m.c.RunID)
-			}
+			addNews(&news, m.c, &before)
 		}
 		return nil
 	}, append(values(e[:]), values(a[:])...)...)
@@ -91,19 +90,20 @@ func (s *Store) carry(w *wire, members []*member) (left []*member, err error) {
 			left = append(left, m)
 		}
 	}
-	s.notices.tell(told)
+	s.notices.tell(news)
 	return left, nil
 }
 
-// tells reports whether others may be waiting for what c does to a run; before is how it
-// was. It is what package draft says.
-func tells(c *store.Change, before *store.Run) bool {
+// addNews adds what c does to a run that others may be waiting for; before is how the run was,
+// as far as carry_out returns it. It is what package draft says, but for times and reasons.
+func addNews(news *notice.News, c *store.Change, before *store.Run) {
+	before.ID = c.RunID
 	after := *before
 	c.Row.Apply(&after)
 	if c.Yield {
 		after.Owner = ""
 	}
-	return after.Owner != before.Owner || after.Owner == "" || after.Status != before.Status || after.Paused != before.Paused
+	news.Changed(before, &after, notice.MayBeDue(after.Status))
 }
 
 func addSwift(a *[20]array, m *member) {

@@ -105,11 +105,12 @@ func (s *Store) commitIn(q querier, m *member) error {
 		return nil
 	}
 	m.decide(nil)
-	if len(d.Tell()) == 0 || !s.genuine {
+	news := d.News()
+	if news.Empty() || !s.genuine {
 		return nil // no NOTIFY there
 	}
 	// The server delivers these only if the user's transaction commits.
-	for _, payload := range payloads(inTx, d.Tell()) {
+	for _, payload := range news.Messages(inTx, maxPayload) {
 		if err := q.query("notify_in_tx", func([]driverValue) error { return nil }, s.notices.channel(), payload); err != nil {
 			return err
 		}

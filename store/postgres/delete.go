@@ -6,6 +6,7 @@ import (
 	"fmt"
 
 	"github.com/holdfast-dev/holdfast/store"
+	"github.com/holdfast-dev/holdfast/store/internal/notice"
 )
 
 // Delete implements store.Store.
@@ -52,7 +53,11 @@ func (s *Store) Delete(ctx context.Context, d store.Deletion) (int, error) {
 		s.numbers.forget(id)
 	}
 	if len(deleted) > 0 {
-		s.notices.tell(d.RunIDs)
+		var news notice.News
+		for _, id := range d.RunIDs {
+			news.Deleted(id)
+		}
+		s.notices.tell(news)
 	}
 	return len(deleted), nil
 }

@@ -10,6 +10,7 @@ import (
 	"github.com/lib/pq"
 
 	"github.com/holdfast-dev/holdfast/store"
+	"github.com/holdfast-dev/holdfast/store/internal/notice"
 )
 
 const (
@@ -110,7 +111,7 @@ func (l *listener) serve(conn *pq.ListenerConn, heard <-chan *pq.Notification, r
 		return
 	}
 	// Earlier notices were missed.
-	l.store.notices.deliver(nil)
+	l.store.notices.deliver(notice.Everything())
 	ready()
 	ping := time.NewTicker(pingEvery)
 	defer ping.Stop()

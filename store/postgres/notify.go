@@ -5,19 +5,15 @@ import (
 	"crypto/rand"
 	"fmt"
 	"hash/crc32"
-	"net/url"
-	"strings"
 	"sync"
 	"time"
 
 	"github.com/holdfast-dev/holdfast/internal/nudge"
 	"github.com/holdfast-dev/holdfast/store"
+	"github.com/holdfast-dev/holdfast/store/internal/notice"
 )
 
 const (
-	// maxNotice bounds what is kept for a slow listener; beyond it, the notice says
-	// to look at everything.
-	maxNotice = 1024
 	// maxPayload is a little less than what NOTIFY takes (7,999 bytes).
 	maxPayload = 7900
 	// tellEvery is the minimum time between two messages to other processes, so
@@ -43,52 +39,17 @@ type notices struct {
 
 	mu      sync.Mutex
 	hearers map[*hearer]struct{}
-	out     heap // to be sent to other processes
+	out     notice.News // to be sent to other processes
 	started bool
-	in      heap      // heard from others and not passed on yet
-	full    time.Time // when all messages are made up for; see hearIn
+	in      notice.News // heard from others and not passed on yet
+	full    time.Time   // when all messages are made up for; see hearIn
 	passer  *time.Timer
 	closed  bool
 }
 
-// heap collects run ids.
-type heap struct {
-	ids      []string
-	all      bool
-	requests bool // there may be requests
-}
-
-func (h *heap) empty() bool { return len(h.ids) == 0 && !h.all && !h.requests }
-
-func (h *heap) add(ids []string) {
-	h.ids = append(h.ids, ids...)
-	if len(ids) == 0 || len(h.ids) > maxNotice {
-		h.ids, h.all = nil, true
-	}
-}
-
-func (h *heap) take() heap {
-	taken := *h
-	if taken.all {
-		taken.ids = nil
-	}
-	*h = heap{}
-	return taken
-}
-
-// notices calls fn with what h holds.
-func (h *heap) notices(fn func(store.Notice)) {
-	if h.all || len(h.ids) > 0 {
-		fn(store.Notice{RunIDs: h.ids})
-	}
-	if h.requests && !h.all {
-		fn(store.Notice{Requests: true})
-	}
-}
-
 // hearer is one Notify call.
 type hearer struct {
-	heap
+	notice.News
 	wake chan struct{}
 }
 
@@ -98,24 +59,24 @@ func newNotices(s *Store) *notices {
 	}
 }
 
-// tell reports that these runs changed; an empty list reports nothing.
-func (n *notices) tell(ids []string) {
-	if len(ids) > 0 {
-		n.spread(ids)
+// tell reports news; it need not be any.
+func (n *notices) tell(news notice.News) {
+	if !news.Empty() {
+		n.spread(news)
 	}
 }
 
 // tellAll sends the notice to look at everything.
-func (n *notices) tellAll() { n.spread(nil) }
+func (n *notices) tellAll() { n.spread(notice.Everything()) }
 
-func (n *notices) spread(ids []string) {
-	n.deliver(ids)
+func (n *notices) spread(news notice.News) {
+	n.deliver(news)
 	if !n.store.genuine {
 		return // no NOTIFY there
 	}
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	n.out.add(ids)
+	n.out.Merge(news)
 	if !n.started {
 		n.started = true
 		n.sender.Go(n.send)
@@ -123,16 +84,16 @@ func (n *notices) spread(ids []string) {
 	nudge.Send(n.wake)
 }
 
-// deliver hands a notice to the Notify calls of this handle; no ids mean all.
-func (n *notices) deliver(ids []string) {
+// deliver hands news to the Notify calls of this handle.
+func (n *notices) deliver(news notice.News) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	n.deliverLocked(ids)
+	n.deliverLocked(news)
 }
 
-func (n *notices) deliverLocked(ids []string) {
+func (n *notices) deliverLocked(news notice.News) {
 	for h := range n.hearers {
-		h.add(ids)
+		h.Merge(news)
 		nudge.Send(h.wake)
 	}
 }
@@ -158,14 +119,14 @@ func (n *notices) send() {
 
 func (n *notices) flush(ctx context.Context) {
 	n.mu.Lock()
-	out := n.out.take()
+	out := n.out.Take()
 	n.mu.Unlock()
-	if out.empty() {
+	if out.Empty() {
 		return
 	}
 	ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
 	defer cancel()
-	for _, payload := range payloads(n.handle, out.ids) {
+	for _, payload := range out.Messages(n.handle, maxPayload) {
 		n.store.count("notify")
 		// If sending fails, the others find the change at their next beat. It does
 		// no harm if database/sql sends the notice twice.
@@ -184,63 +145,11 @@ func (n *notices) channel() string {
 // to the sending handle too, and only once the transaction commits.
 const inTx = "tx"
 
-// payloads puts run ids into as few messages as possible. No ids mean all.
-func payloads(handle string, ids []string) []string {
-	if len(ids) == 0 {
-		return []string{handle + " *"}
-	}
-	var list []string
-	var b strings.Builder
-	seen := make(map[string]bool, len(ids))
-	for _, id := range ids {
-		if seen[id] {
-			continue
-		}
-		seen[id] = true
-		id = url.QueryEscape(id)
-		if b.Len() > 0 && b.Len()+1+len(id) > maxPayload {
-			list = append(list, b.String())
-			b.Reset()
-		}
-		if b.Len() == 0 {
-			b.WriteString(handle + " ")
-		} else {
-			b.WriteByte(',')
-		}
-		b.WriteString(id)
-	}
-	if list = append(list, b.String()); len(list) > 4 {
-		return []string{handle + " *"}
-	}
-	return list
-}
-
 // hear processes a message of another process.
 func (n *notices) hear(payload string) {
-	handle, list, ok := strings.Cut(payload, " ")
-	switch {
-	case handle == n.handle:
-		return // already reported
-	case !ok || list == "*":
-		n.pass(nil)
-		return
+	if from, news := notice.Parse(payload); from != n.handle { // its own are already reported
+		n.pass(news)
 	}
-	var ids []string
-	for f := range strings.SplitSeq(list, ",") {
-		id, err := url.QueryUnescape(f)
-		if err != nil {
-			n.pass(nil) // a newer program's form: look at everything
-			return
-		}
-		ids = append(ids, id)
-	}
-	n.pass(ids)
-}
-
-// pass delivers what was heard, either at once or together with what arrives until
-// it is due.
-func (n *notices) pass(ids []string) {
-	n.passHeap(func(in *heap) { in.add(ids) })
 }
 
 // requestsChannel is where the trigger of the requests table says in which schema a
@@ -250,18 +159,20 @@ const requestsChannel = "durable_requests"
 // hearRequests processes a message of that trigger.
 func (n *notices) hearRequests(schema string) {
 	if schema == n.store.schema {
-		n.passHeap(func(in *heap) { in.requests = true })
+		n.pass(notice.Requests())
 	}
 }
 
-func (n *notices) passHeap(add func(in *heap)) {
+// pass delivers what was heard, either at once or together with what arrives until
+// it is due.
+func (n *notices) pass(news notice.News) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	if n.closed {
 		return
 	}
-	waiting := !n.in.empty()
-	add(&n.in)
+	waiting := !n.in.Empty()
+	n.in.Merge(news)
 	if waiting {
 		return // together with what is already waiting
 	}
@@ -291,15 +202,8 @@ func (n *notices) passOn() {
 }
 
 func (n *notices) passLocked() {
-	in := n.in.take()
-	if in.all || len(in.ids) > 0 {
-		n.deliverLocked(in.ids)
-	}
-	if in.requests {
-		for h := range n.hearers {
-			h.requests = true
-			nudge.Send(h.wake)
-		}
+	if news := n.in.Take(); !news.Empty() {
+		n.deliverLocked(news)
 	}
 }
 
@@ -343,7 +247,7 @@ func (s *Store) Notify(ctx context.Context, fn func(store.Notice)) error {
 		}
 	}
 	n.mu.Lock()
-	h.add(nil) // earlier changes were missed
+	h.Merge(notice.Everything()) // earlier changes were missed
 	nudge.Send(h.wake)
 	n.mu.Unlock()
 	for {
@@ -355,8 +259,8 @@ func (s *Store) Notify(ctx context.Context, fn func(store.Notice)) error {
 		case <-h.wake:
 		}
 		n.mu.Lock()
-		news := h.take()
+		news := h.Take()
 		n.mu.Unlock()
-		news.notices(fn)
+		news.Tell(fn)
 	}
 }

@@ -130,7 +130,7 @@ func (s *Store) drain(ctx context.Context, d *store.Drain, wait time.Duration) (
 			out.Last = 0
 		}
 		s.remember(drafted)
-		s.notices.tell(drafted.Tell())
+		s.notices.tell(drafted.News())
 		return nil
 	}, func(err error) bool {
 		f := faultOf(err)

@@ -56,7 +56,7 @@ func (s *Store) transact(ctx context.Context, w *wire, members []*member) error 
 	}
 	decide(refused)
 	s.remember(d)
-	s.notices.tell(d.Tell())
+	s.notices.tell(d.News())
 	return nil
 }
 

@@ -164,7 +164,7 @@ func (t *stepTx) Commit(c store.Change) error {
 	s.counts.commits.Add(1)
 	if d != nil {
 		s.remember(d)
-		s.notices.tell(d.Tell())
+		s.notices.tell(d.News())
 	}
 	return nil
 }

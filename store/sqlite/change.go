@@ -9,6 +9,7 @@ import (
 	"github.com/holdfast-dev/holdfast/internal/sqlstore"
 	"github.com/holdfast-dev/holdfast/store"
 	"github.com/holdfast-dev/holdfast/store/internal/draft"
+	"github.com/holdfast-dev/holdfast/store/internal/notice"
 )
 
 // head is the part of a run's row that a Change checks before it writes.
@@ -217,9 +218,7 @@ func (t *tx) insert(c *store.Change) (refused, err error) {
 	if err := t.appendAll(c, no, 0); err != nil {
 		return nil, err
 	}
-	if row.Owner == "" {
-		t.tell = append(t.tell, row.ID)
-	}
+	t.news.Created(&row, t.now)
 	if err := t.attributes(no, row.Attributes, false); err != nil {
 		return nil, err
 	}
@@ -306,10 +305,15 @@ func (t *tx) patch(c *store.Change, h head) error {
 			return err
 		}
 	}
-	free := h.row.Owner == "" || c.Yield || c.Expect.TakeEpoch
-	if free || (c.Row != nil && (c.Row.Status != nil || c.Row.Paused != nil)) {
-		t.tell = append(t.tell, c.RunID)
+	after := h.row
+	c.Row.Apply(&after)
+	if c.Yield || c.Expect.TakeEpoch {
+		after.Owner = ""
 	}
+	if c.Row != nil && c.Row.Paused != nil {
+		h.row.Paused = !after.Paused // the head does not say
+	}
+	t.news.Changed(&h.row, &after, notice.MayBeDue(after.Status))
 	return nil
 }
 
@@ -398,7 +402,7 @@ func (t *tx) send(c *store.Change, i int) (refused, err error) {
 	if _, _, err := t.exec(t.s.q.messageInsert, h.no, string(m.Kind), m.Name, m.ID, int64(m.At), sqlstore.Text(m.Data), sqlstore.Bytes(m.Payload)); err != nil {
 		return nil, err
 	}
-	t.tell = append(t.tell, m.To)
+	t.news.Sent(m.To, h.row.Owner)
 	c.SetSent(i, h.row.Inbox+1)
 	return nil, nil
 }

@@ -142,12 +142,12 @@ func (t *tx) guarded(c *store.Change) (refused, err error) {
 	if err := t.db.control(q.savepoint); err != nil {
 		return nil, err
 	}
-	told := len(t.tell)
+	told := t.news
 	if refused, err = t.change(c); err != nil {
 		return nil, err
 	}
 	if refused != nil {
-		t.tell = t.tell[:told]
+		t.news = told
 		// The run numbers assigned here will be assigned again.
 		clear(t.fresh)
 		if err := t.db.control(q.rollbackTo); err != nil {

@@ -58,7 +58,7 @@ func (s *Store) CommitIn(ctx context.Context, tx any, c store.Change) error {
 		return unusable(s.fail("commit in the given transaction", err, false))
 	}
 	if refused == nil {
-		s.announce(t.tell)
+		s.announce(t.news)
 	}
 	return refused
 }

@@ -32,7 +32,7 @@ func (s *Store) Delete(ctx context.Context, d store.Deletion) (int, error) {
 			}
 			delete(t.fresh, id)
 			s.numbers.forget(id)
-			t.tell = append(t.tell, id)
+			t.news.Deleted(id)
 		}
 		n = len(toDelete)
 		return nil

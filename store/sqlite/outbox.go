@@ -6,6 +6,8 @@ import (
 	"context"
 	"sync"
 	"time"
+
+	"github.com/holdfast-dev/holdfast/store/internal/notice"
 )
 
 // outbox has the notices of transactions that have not ended yet: what CommitIn has written
@@ -14,21 +16,21 @@ import (
 // knows that it has ended. If it was rolled back, somebody looks once for nothing.
 type outbox struct {
 	mu     sync.Mutex
-	ids    []string
+	news   []notice.News // of one transaction each
 	closed bool
 	loop   sync.WaitGroup
 }
 
 // announce tells of these runs once the transaction that has just written has ended.
-func (s *Store) announce(ids []string) {
-	if len(ids) == 0 {
+func (s *Store) announce(news notice.News) {
+	if news.Empty() {
 		return
 	}
 	o := &s.outbox
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	begin := len(o.ids) == 0
-	o.ids = append(o.ids, ids...)
+	begin := len(o.news) == 0
+	o.news = append(o.news, news)
 	if begin && !o.closed {
 		o.loop.Go(s.deliver)
 	}
@@ -39,19 +41,22 @@ func (s *Store) deliver() {
 	o := &s.outbox
 	for pause := busyFirst; ; pause = min(2*pause, s.lookMost()) {
 		o.mu.Lock()
-		n := len(o.ids) // what comes later may be of a transaction that begins later
+		n := len(o.news) // what comes later may be of a transaction that begins later
 		o.mu.Unlock()
 		done, err := s.quiet()
 		o.mu.Lock()
-		var ids []string
+		var news notice.News
 		if done {
-			ids, o.ids = o.ids[:n:n], o.ids[n:]
+			for _, one := range o.news[:n] {
+				news.Merge(one)
+			}
+			o.news = o.news[n:]
 		} else if err != nil {
-			o.ids = nil // the others find it at their next beat
+			o.news = nil // the others find it at their next beat
 		}
-		left := len(o.ids)
+		left := len(o.news)
 		o.mu.Unlock()
-		s.tell(ids)
+		s.tell(news)
 		if left == 0 {
 			return
 		}

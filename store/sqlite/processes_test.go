@@ -211,7 +211,8 @@ func TestNotices(t *testing.T) {
 	require.Empty(t, next(others, "the first of the other handle").RunIDs, "look at everything")
 	l := start(t, a, "r")
 	require.Contains(t, next(own, "own commit").RunIDs, "r")
-	require.Empty(t, next(others, "another handle's commit").RunIDs, "look at everything")
+	foreign := next(others, "another handle's commit")
+	require.Equal(t, store.Notice{RunIDs: []string{"r"}, News: store.NewsClaimable}, foreign)
 	// Steps are nobody's business, and one's own acts are not told twice.
 	before, began := a.Counts(), time.Now()
 	for range 50 {

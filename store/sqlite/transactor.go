@@ -231,7 +231,7 @@ func (t *stepTx) Commit(c store.Change) error {
 	for id, no := range w.fresh {
 		s.numbers.put(id, no)
 	}
-	s.tell(w.tell)
+	s.tell(w.news)
 	return nil
 }
 

@@ -9,6 +9,7 @@ import (
 
 	"github.com/holdfast-dev/holdfast/internal/sqlstore"
 	"github.com/holdfast-dev/holdfast/store"
+	"github.com/holdfast-dev/holdfast/store/internal/notice"
 )
 
 // tx is a write transaction, begun IMMEDIATE: until it ends, no other transaction
@@ -25,7 +26,7 @@ type tx struct {
 	clock   time.Time
 	now     store.Time // the same
 	wrote   bool
-	tell    []string         // runs that others may be waiting for
+	news    notice.News      // what others may be waiting for
 	fresh   map[string]int64 // numbers learnt here, valid once this has committed
 	known   []sqlstore.ExecutorRow
 	loaded  bool // known is
@@ -80,7 +81,7 @@ func (s *Store) transact(ctx context.Context, c *conn, what string, fn func(*tx)
 	for id, no := range t.fresh {
 		s.numbers.put(id, no)
 	}
-	s.tell(t.tell)
+	s.tell(t.news)
 	return nil
 }
 

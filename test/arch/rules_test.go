@@ -25,6 +25,7 @@ const (
 	sqlite3   = "github.com/mattn/go-sqlite3"
 	pq        = "github.com/lib/pq"
 	flock     = "github.com/gofrs/flock"
+	fsnotify  = "github.com/fsnotify/fsnotify"
 	sys       = "golang.org/x/sys"
 	testify   = "github.com/stretchr/testify"
 	rapid     = "pgregory.net/rapid"
@@ -59,7 +60,7 @@ var rules = []rule{
 	{path: "store", notStd: []string{"net/http", "database/sql"}},
 	{path: "store/internal", ours: []string{"store"}},
 	{path: "store/memory", ours: []string{"store"}},
-	{path: "store/sqlite", ours: []string{"store", "internal"}, modules: []string{sqlx, sqlite3, flock, sys}},
+	{path: "store/sqlite", ours: []string{"store", "internal"}, modules: []string{sqlx, sqlite3, flock, fsnotify, sys}},
 	{path: "store/postgres", ours: []string{"store", "internal"}, modules: []string{sqlx, pq, sys}},
 
 	// The SDK knows the contract, and no backend, driver, command line or HTTP.

@@ -11,6 +11,7 @@ import (
 	"slices"
 
 	"github.com/holdfast-dev/holdfast/store"
+	"github.com/holdfast-dev/holdfast/store/internal/notice"
 )
 
 // A World is the content of the store, as of one moment and under its locks. It need
@@ -45,7 +46,7 @@ type Draft struct {
 	order    []string // ids of rows in the order they were touched
 	holds    map[string]string
 	received map[delivery]struct{}
-	tell     []string
+	news     notice.News
 }
 
 type delivery struct {
@@ -98,8 +99,8 @@ func (d *Draft) Rows(yield func(id string, r *Row) bool) {
 // none.
 func (d *Draft) Holds() map[string]string { return d.holds }
 
-// Tell returns the runs that others may be waiting for.
-func (d *Draft) Tell() []string { return d.tell }
+// News returns what others may be waiting for.
+func (d *Draft) News() notice.News { return d.news }
 
 // Change drafts everything that c does, except the events of a plain Change, or
 // returns why it is refused. The caller checks Did (S6) before, or after a refusal.
@@ -117,7 +118,7 @@ func (d *Draft) Change(c *store.Change) error {
 	}
 	d.holds = merge(d.holds, t.holds)
 	d.received = merge(d.received, t.received)
-	d.tell = append(d.tell, t.tell...)
+	d.news.Merge(t.news)
 	return nil
 }
 
@@ -206,9 +207,7 @@ func (d *Draft) create(c *store.Change) error {
 		return err
 	}
 	d.add(c.RunID, r)
-	if run.Owner == "" {
-		d.tell = append(d.tell, c.RunID)
-	}
+	d.news.Created(run, d.now)
 	return d.finish(r, c)
 }
 
@@ -252,8 +251,8 @@ func (d *Draft) extend(r *Row, c *store.Change) error {
 	if r.Changed {
 		run.UpdatedAt = max(run.UpdatedAt, d.now)
 	}
-	if run.Owner != before.Owner || r.Changed && run.Owner == "" || run.Status != before.Status || run.Paused != before.Paused {
-		d.tell = append(d.tell, c.RunID)
+	if r.Changed {
+		d.news.Changed(&before, run, run.Due(d.now))
 	}
 	return d.finish(r, c)
 }
@@ -389,7 +388,7 @@ func (d *Draft) send(m *store.Message) (seq int64, err error) {
 		d.received = map[delivery]struct{}{}
 	}
 	d.received[delivery{m.To, m.Kind, m.ID}] = struct{}{}
-	d.tell = append(d.tell, m.To)
+	d.news.Sent(m.To, run.Owner)
 	return run.Inbox, nil
 }
 

@@ -1,0 +1,81 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"io"
+	"time"
+
+	"github.com/holdfast-dev/holdfast/durable"
+)
+
+// rest is what an engine with nothing to do has cost.
+type rest struct {
+	Statements float64 // a second
+	CPU        float64 // ms a second
+}
+
+// idle measures what an engine with nothing to do costs the database, and the machine. It does so
+// in a process of its own: what other cases have left behind would count.
+func idle(ctx context.Context, t *target, n size) ([]result, error) {
+	address, err := t.create(ctx)
+	if err != nil {
+		return nil, err
+	}
+	c, err := begin(ctx, orders{Role: "idle", Store: t.name, Mode: t.mode, Address: address, Idle: time.Duration(n.idle) * time.Second, Window: time.Duration(n.idleCPU) * time.Second})
+	if err != nil {
+		return nil, err
+	}
+	select {
+	case <-c.ended:
+	case <-ctx.Done():
+	}
+	if err := c.end(); err != nil {
+		return nil, err
+	}
+	var r rest
+	if err := json.Unmarshal(c.said.Bytes(), &r); err != nil {
+		return nil, err
+	}
+	return []result{
+		plainResult("IDLE", "statements/s", []float64{r.Statements}),
+		plainResult("IDLE CPU", "ms/s", []float64{r.CPU}),
+	}, nil
+}
+
+// idleChild is the process of IDLE. The CPU time is measured first, and is part of the time in
+// which statements are counted.
+func idleChild(ctx context.Context, o orders, in io.Reader, out io.Writer) error {
+	ctx, stop := untilEOF(ctx, in)
+	defer stop()
+	s, err := connect(o.Store, o.Mode, o.Address)
+	if err != nil {
+		return err
+	}
+	defer s.Close()
+	w := durable.Define("idle", func(context.Context, int) (int, error) { return 0, nil })
+	var r rest
+	err = withEngine(ctx, s, func(ctx context.Context, _ *durable.Engine) error {
+		// One run starts and ends, so that the engine is idle rather than unused.
+		if _, err := w.Run(ctx, "idle", 0); err != nil {
+			return err
+		}
+		if err := settled(ctx, s); err != nil {
+			return err
+		}
+		began, sent, cpu := time.Now(), counts(s).Statements, cpuTime()
+		if err := pause(ctx, o.Window); err != nil {
+			return err
+		}
+		r.CPU = float64((cpuTime() - cpu).Microseconds()) / 1000 / time.Since(began).Seconds()
+		if err := pause(ctx, o.Idle-time.Since(began)); err != nil {
+			return err
+		}
+		r.Statements = float64(counts(s).Statements-sent) / time.Since(began).Seconds()
+		return nil
+	}, w)
+	if err != nil {
+		return err
+	}
+	return json.NewEncoder(out).Encode(r)
+}
