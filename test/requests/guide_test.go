@@ -78,6 +78,9 @@ func TestARoleMayBeGrantedToAskAndNothingElse(t *testing.T) {
 	}
 	t.Cleanup(func() { c.exec(`RESET ROLE`); c.exec(`DROP OWNED BY shop`); c.exec(`DROP ROLE shop`) })
 	c.exec(`SET ROLE shop`)
+	outcome := sqlOf(t, "guides/from-sql.md")[2]
+	_, err := c.db.Exec(outcome)
+	require.ErrorContains(t, err, "permission denied")
 	var no int
 	require.NoError(t, c.db.QueryRow(`INSERT INTO durable_requests (kind, workflow, run_id) VALUES ('start', 'ship', 'r') RETURNING no`).Scan(&no))
 	c.until(`SELECT count(*) FROM durable_requests WHERE no = ? AND done_at IS NOT NULL AND code IS NULL`, no)
@@ -88,4 +91,14 @@ func TestARoleMayBeGrantedToAskAndNothingElse(t *testing.T) {
 		_, err := c.db.Exec(statement)
 		require.ErrorContains(t, err, "permission denied", statement)
 	}
+	c.exec(`RESET ROLE`)
+	for _, block := range sqlOf(t, "security.md") {
+		if strings.Contains(block, "durable_runs") {
+			c.exec(strings.ReplaceAll(block, "durable.durable_runs", "public.durable_runs"))
+		}
+	}
+	c.exec(`SET ROLE shop`)
+	c.exec(outcome)
+	_, err = c.db.Exec(`SELECT * FROM durable_runs`)
+	require.ErrorContains(t, err, "permission denied")
 }
