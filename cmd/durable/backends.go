@@ -21,7 +21,11 @@ func backends() []cli.Backend {
 		{
 			Name:  "postgres",
 			Takes: isPostgres,
-			Open: func(_ context.Context, dsn string) (store.Store, error) {
+			Open: func(ctx context.Context, dsn string) (store.Store, error) {
+				// Opening a store creates it, which a mistyped name must not.
+				if err := isThere(ctx, dsn); err != nil {
+					return nil, err
+				}
 				return postgres.OpenOptions(dsn, postgres.Options{ManualMigrations: true, Writers: 1})
 			},
 			Schema: func(dsn string) (cli.Schema, error) { return postgres.OpenSchema(dsn, postgres.Options{}) },
@@ -39,6 +43,20 @@ func backends() []cli.Backend {
 			Schema: func(dsn string) (cli.Schema, error) { return sqlite.OpenSchema(path(dsn), sqlite.Options{}) },
 		},
 	}
+}
+
+// isThere returns an error if a database of PostgreSQL holds no store where a DSN leads to.
+func isThere(ctx context.Context, dsn string) (err error) {
+	sc, err := postgres.OpenSchema(dsn, postgres.Options{})
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, sc.Close()) }()
+	p, err := sc.Plan(ctx)
+	if err == nil && p.Have == 0 {
+		err = errors.New("no program has made a store in the schema that it leads to. For one in another schema (postgres.Options.Schema) add search_path: postgres://host/database?search_path=durable")
+	}
+	return err
 }
 
 // isPostgres reports whether a DSN is a PostgreSQL URL or key=value pairs.

@@ -96,6 +96,7 @@ var rules = []rule{
 	{path: "cmd", ours: []string{"cli", "store"}, anyBackend: true},
 	{path: "examples", ours: []string{"durable", "operate", "store"}, anyBackend: true},
 	{path: "examples/pipeline", ours: []string{"cli", "client", "dashboard", "durable", "operate", "shell", "store"}, modules: []string{cobra}, anyBackend: true},
+	{path: "examples/program", ours: []string{"dashboard", "durable", "store"}, modules: []string{sqlx}, anyBackend: true},
 	{
 		path: "examples/transfer", ours: []string{"durable", "store", "examples/internal", "test/pgtest"}, modules: []string{sqlx}, anyBackend: true, forTests: true,
 	},
