@@ -17,7 +17,9 @@ import (
 // Restore implements store.Migrator. from is the schema of a copy that Backup or
 // a migration made; it stays. The replaced tables move unchanged to a schema of
 // their own, whose name is returned; DROP SCHEMA removes it. Everything named
-// durable_… in the schema counts as ours.
+// durable_… in the schema counts as ours. The restored tables have the owners of the
+// replaced ones, and the rights granted in them; views of your own still show the
+// replaced tables until you make them again.
 //
 // It fails with an error that matches store.ErrOwned while an executor lives:
 // stop all programs and wait until the leases of crashed ones have expired. If an
@@ -123,7 +125,23 @@ func (s *Store) restore(ctx context.Context, tx *sqlx.Tx, from string, silent ma
 			return "", fmt.Errorf("copy %s: %w", r.Name, err)
 		}
 	}
-	return kept, nil
+	return kept, carryRights(ctx, tx, s.sql.Text("rights_of"), kept, s.schema)
+}
+
+// carryRights gives the tables the owners of those that they replace, because who restores
+// is often not who uses them, and the rights that were granted to others, such as programs
+// that insert requests.
+func carryRights(ctx context.Context, tx *sqlx.Tx, rights, from, to string) error {
+	var statements []string
+	if err := tx.SelectContext(ctx, &statements, rights, from, to); err != nil {
+		return err
+	}
+	for _, statement := range statements {
+		if _, err := tx.ExecContext(ctx, statement); err != nil {
+			return fmt.Errorf("give back rights (%s): %w", statement, err)
+		}
+	}
+	return nil
 }
 
 // versionOf returns the version of a copy.

@@ -38,6 +38,32 @@ SELECT c.relname, c.relkind::text FROM pg_class c JOIN pg_namespace n ON n.oid =
 WHERE n.nspname = $1 AND c.relkind IN ('r', 'p', 'v') AND c.relname::text LIKE 'durable\_%'
 ORDER BY c.relkind = 'v', c.relname <> 'durable_queues', c.relname <> 'durable_runs', c.relname
 
+-- name: rights_of (own)
+-- Statements that give our tables in schema $2 the owners, and the rights of others, that
+-- those of schema $1 have.
+WITH pair AS (
+  SELECT o.oid AS old, c.oid AS new, c.relname, c.relkind, o.relacl, o.relowner, c.relowner AS now
+  FROM pg_class o JOIN pg_namespace n ON n.oid = o.relnamespace AND n.nspname = $1
+  JOIN pg_class c ON c.relname = o.relname JOIN pg_namespace m ON m.oid = c.relnamespace AND m.nspname = $2
+  WHERE o.relkind IN ('r', 'p', 'v') AND c.relkind IN ('r', 'p', 'v') AND o.relname::text LIKE 'durable\_%'
+), rights AS (
+  SELECT p.relname, p.relowner, ''::text AS part, a.grantee, a.privilege_type, a.is_grantable
+  FROM pair p CROSS JOIN LATERAL pg_catalog.aclexplode(p.relacl) AS a
+  UNION ALL
+  SELECT p.relname, p.relowner, pg_catalog.format(' (%I)', t.attname), a.grantee, a.privilege_type, a.is_grantable
+  FROM pair p JOIN pg_attribute t ON t.attrelid = p.old AND t.attnum > 0 AND NOT t.attisdropped
+  JOIN pg_attribute u ON u.attrelid = p.new AND u.attname = t.attname AND NOT u.attisdropped
+  CROSS JOIN LATERAL pg_catalog.aclexplode(t.attacl) AS a
+)
+SELECT statement FROM (
+  SELECT 1 AS step, pg_catalog.format('ALTER %s %I.%I OWNER TO %I', CASE WHEN relkind = 'v' THEN 'VIEW' ELSE 'TABLE' END, $2::text, relname, pg_catalog.pg_get_userbyid(relowner)) AS statement
+  FROM pair WHERE relowner <> now
+  UNION ALL
+  SELECT 2, pg_catalog.format('GRANT %s%s ON %I.%I TO %s%s', privilege_type, part, $2::text, relname,
+    CASE WHEN grantee = 0 THEN 'PUBLIC' ELSE pg_catalog.quote_ident(pg_catalog.pg_get_userbyid(grantee)::text) END, CASE WHEN is_grantable THEN ' WITH GRANT OPTION' ELSE '' END)
+  FROM rights WHERE grantee <> relowner
+) AS s ORDER BY step, statement
+
 -- name: no_time_limits (own)
 -- Covers the limits of every server version. It also keeps other schemas out of
 -- the search path: a migration uses only the server's own functions.
