@@ -100,7 +100,7 @@ func (e *Engine) cancelIdle(ctx context.Context, h *store.History, reason string
 		Release: true,
 	})
 	if err == nil && h.Run.Parent != "" {
-		e.mailroom.sent(h.Run.Parent)
+		e.mailroom.toldOf(h.Run.Parent)
 	}
 	if err != nil && !definite(err) && !commit.Overtaken(err) {
 		return fmt.Errorf("durable: cancelling run %s: %w", h.Run.ID, storeError(err))

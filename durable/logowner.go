@@ -50,7 +50,7 @@ func (r logOwner) Landed(c *store.Change) {
 	}
 	r.eng.archiver.Want(r.id, status)
 	for i := range c.Send {
-		r.eng.mailroom.sent(c.Send[i].To)
+		r.eng.mailroom.sent(&c.Send[i], c.Sent[i])
 	}
 }
 

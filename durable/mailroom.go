@@ -7,8 +7,6 @@ import (
 	"time"
 
 	"github.com/holdfast-dev/holdfast/internal/commit"
-	"github.com/holdfast-dev/holdfast/internal/history"
-	"github.com/holdfast-dev/holdfast/internal/mail"
 	"github.com/holdfast-dev/holdfast/internal/nudge"
 	"github.com/holdfast-dev/holdfast/internal/requests"
 	"github.com/holdfast-dev/holdfast/store"
@@ -18,12 +16,18 @@ import (
 // this way:
 //
 //	Signal       (signal.go) checks and encodes it
-//	send         records it in the store
-//	sent         or arrived, after a notice of the store, or counted, after a heartbeat:
-//	             the run that it is for may have mail; one that is unloaded is loaded (reload.go)
+//	send         records it in the store, whose answer says which number it got
+//	sent         knows whether its run is executed here
+//	inbox.hand   gives it to that run, if the run has read all messages before it, and
+//	             wakes the wait that wants it: await.go goes on. The store is not read
+//
+// Where that is not so, or the message was sent by another process:
+//
+//	arrived      after a notice of the store, or counted, after a heartbeat: the run that it
+//	             is for may have mail; one that is unloaded is loaded (reload.go)
 //	inbox.fetch  reads what the run has not seen
 //	deliver      cancels and pauses act at once, the rest goes into the run's mail.Box,
-//	             whose offer wakes the wait that wants it: await.go goes on
+//	             whose offer wakes the wait
 type mailroom struct {
 	eng      *Engine
 	ring     chan struct{}     // some run may have mail
@@ -42,11 +46,13 @@ func (mr *mailroom) send(ctx context.Context, m store.Message) (err error) {
 	end := mr.eng.tracing.StartSend(ctx, &m)
 	defer func() { end(err) }()
 	mr.seal(&m)
-	err = mr.eng.commitOne(ctx, store.Change{Send: []store.Message{m}})
+	change := store.Change{Send: []store.Message{m}, Sent: make([]int64, 1)}
+	defer mr.sending(change.Send)()
+	err = mr.eng.commitOne(ctx, change)
 	var status *store.StatusError
 	switch {
 	case err == nil:
-		mr.sent(m.To)
+		mr.sent(&m, change.Sent[0])
 		return nil
 	case errors.As(err, &status):
 		return &NotRunningError{RunID: m.To, Status: status.Status}
@@ -72,7 +78,7 @@ func (mr *mailroom) arrived(ids []string) {
 	for _, id := range ids {
 		// A notice about a run that is ending tells of its own end, except for a run
 		// that makes way, which is loaded again.
-		if r, dormant := mr.eng.roster.find(id); dormant || r != nil && (r.unloaded() || !r.ending.Load()) {
+		if r, dormant := mr.eng.roster.find(id); dormant || r != nil && (r.unloaded() || !r.ending.Load() && r.inbox.hears()) {
 			here = append(here, id)
 		}
 	}
@@ -86,7 +92,7 @@ func (mr *mailroom) arrived(ids []string) {
 // counted lets a run of ours fetch its mail unless it has seen this many messages.
 func (mr *mailroom) counted(id string, inbox int64) {
 	if r := mr.eng.dormitory.rouseFor(id, inbox); r != nil {
-		mr.eng.roster.background(r.inbox.fetch)
+		r.inbox.fetchLater()
 	}
 }
 
@@ -128,14 +134,33 @@ func (mr *mailroom) lookLater(ids ...string) {
 	mr.eng.roster.background(func() { mr.look(mr.eng.life.loops, store.Filter{IDs: ids, Mail: true, Limit: 500}) })
 }
 
-// sent makes the receiver of a message that was just sent look at once, without
-// waiting for a notice of the store, which may be lost or come before this engine
-// listens. A receiver that is not executed here may have lost its owner, and is then
-// due.
-func (mr *mailroom) sent(id string) {
-	switch r, dormant := mr.eng.roster.listening(id); {
+// sent makes the receiver of a message that was just sent go on, without waiting for a
+// notice of the store, which may be lost or come before this engine listens. seq is the
+// number of the message; 0: it is not known, or the message was dropped. sent may be called
+// under the committer's mutex.
+func (mr *mailroom) sent(m *store.Message, seq int64) {
+	r, dormant := mr.eng.roster.listening(m.To)
+	switch {
+	case r != nil && seq > 0 && r.inbox.hand(m, seq):
+	case r == nil && dormant && seq > 0:
+		mr.counted(m.To, seq)
+	default:
+		mr.sentTo(m.To, r, dormant)
+	}
+}
+
+// toldOf is sent for a message of which only the receiver is known.
+func (mr *mailroom) toldOf(id string) {
+	r, dormant := mr.eng.roster.listening(id)
+	mr.sentTo(id, r, dormant)
+}
+
+// sentTo lets the receiver of a message read it. One that is not executed here may have
+// lost its owner, and is then due.
+func (mr *mailroom) sentTo(id string, r *run, dormant bool) {
+	switch {
 	case r != nil:
-		mr.eng.roster.background(r.inbox.fetch)
+		r.inbox.fetchLater()
 	case dormant:
 		mr.lookLater(id)
 	case mr.eng.claims.Recovered():
@@ -165,90 +190,5 @@ func (mr *mailroom) listen(ctx context.Context, n store.Notifier) {
 		}
 		mr.eng.log.Warn("durable: notices of the store ended; they are taken up again", "error", err)
 		sleep(ctx, time.Second)
-	}
-}
-
-// inbox is what a run has received and not consumed, and how it reads more.
-type inbox struct {
-	mail.Box
-	run     *run
-	reading chan struct{} // holds a value while the store is read: by one at a time
-}
-
-// fetch reads what has come since the store was last asked.
-func (b *inbox) fetch() {
-	r := b.run
-	read := false
-	defer func() {
-		switch { // it may have been unloaded in the middle of this
-		case !r.unloaded():
-		case read:
-			r.eng.dormitory.rouseFor(r.id, b.Seen())
-		default:
-			r.eng.mailroom.lookLater(r.id)
-		}
-	}()
-	select {
-	case <-r.loaded: // only then is it known which messages were consumed
-	case <-r.gone:
-		return
-	}
-	b.reading <- struct{}{}
-	defer func() { <-b.reading }()
-	for pause := 10 * time.Millisecond; r.dead.Load() == nil; pause = min(2*pause, time.Second) {
-		ctx := r.ctx
-		if ctx.Err() != nil {
-			ctx = r.eng.life.runs // it was stopped, but there may be more to read than the stop
-		}
-		h, err := r.eng.store.Load(ctx, r.id, store.Cursor{NoEvents: true, AfterMessage: b.Seen()})
-		if err == nil {
-			if err := checkMail(r.id, r.past, h.Inbox); err != nil {
-				_ = r.die(&death{kind: deathParked, code: CodeDamaged, err: err})
-				return
-			}
-			b.deliver(h.Inbox)
-			read = true
-			r.eng.archiver.Want(r.id, store.Waiting) // a message that no wait wants changes nothing else
-			return
-		}
-		if errors.Is(err, store.ErrNotFound) || errors.Is(err, store.ErrClosed) || r.eng.life.runs.Err() != nil {
-			return
-		}
-		select {
-		case <-time.After(pause):
-		case <-r.gone:
-		}
-	}
-}
-
-// deliver sorts new messages: a cancel and a request to pause act at once, the rest
-// stay in the inbox until a wait takes them.
-func (b *inbox) deliver(list []store.Message) {
-	r := b.run
-	defer b.Settle()
-	b.Receive(list, r.past.Consumed)
-	for i := range list {
-		if m := &list[i]; m.Kind == store.KindCancel && !r.past.Consumed(m) {
-			d, _ := history.DataOfMessage(m) // an unreadable reason is no reason
-			// Whether the deadline or the cancel came first must not depend on when this
-			// code looks: a replay finds both.
-			r.stop.ifLate(m.At)
-			r.stop.cancel(d.Reason)
-		}
-	}
-	for i := range list {
-		if m := &list[i]; m.Kind == store.KindPause && !r.past.Consumed(m) {
-			d, _ := history.DataOfMessage(m)
-			r.stop.pause(d.Reason)
-		}
-	}
-}
-
-// readCancel reads why the run was cancelled, even when fetch reads nothing any more
-// because the branches left behind were ended.
-func (b *inbox) readCancel() {
-	r := b.run
-	if h, err := r.eng.store.Load(context.WithoutCancel(r.ctx), r.id, store.Cursor{NoEvents: true}); err == nil {
-		b.deliver(h.Inbox)
 	}
 }

@@ -180,7 +180,7 @@ func (dorm *dormitory) load(ctx context.Context, d *dormant) {
 		}
 		r.launch()
 		if again {
-			dorm.eng.roster.background(r.inbox.fetch)
+			r.inbox.fetchLater()
 		}
 		dorm.eng.watchers.notify([]string{d.id})
 		select {

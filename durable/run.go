@@ -148,6 +148,9 @@ func (r *run) write(w *commit.Write) error {
 	for i := range w.Send {
 		r.eng.mailroom.seal(&w.Send[i])
 	}
+	if len(w.Send) > 0 {
+		defer r.eng.mailroom.sending(w.Send)()
+	}
 	err := r.eng.committer.Commit(context.Background(), &r.log, w)
 	if err == nil {
 		r.recordedOnce.Do(func() { close(r.recorded) })

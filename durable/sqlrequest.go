@@ -177,9 +177,9 @@ func (s sqlRequests) done(ctx context.Context, a store.Answer, c store.Change) {
 		if err == nil && e.cancelIdle(ctx, h, a.Request.Reason) == nil && h.Run.Status == store.Pending {
 			return
 		}
-		e.mailroom.sent(a.RunID)
+		e.mailroom.toldOf(a.RunID)
 	default:
-		e.mailroom.sent(a.RunID)
+		e.mailroom.toldOf(a.RunID)
 	}
 }
 

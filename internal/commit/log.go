@@ -235,6 +235,9 @@ func (lg *Log) build() store.Change {
 		f.change.Yield = f.change.Yield || w.Yield
 	}
 	f.change.Events = events
+	if n := len(f.change.Send); n > 0 {
+		f.change.Sent = make([]int64, n)
+	}
 	f.again = true
 	return f.change
 }

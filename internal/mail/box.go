@@ -109,6 +109,26 @@ func (b *Box) Receive(list []store.Message, consumed func(*store.Message) bool) 
 	b.offerAll()
 }
 
+// ReceiveNext takes over a message that was just sent, if it is the one after those that
+// are known. It reports whether the message is known now; if it is not, others come before
+// it, and all must be read.
+func (b *Box) ReceiveNext(m *store.Message, consumed func(*store.Message) bool) (known bool) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	switch {
+	case m.Seq <= b.last:
+		return true
+	case m.Seq > b.last+1:
+		return false
+	}
+	b.last = m.Seq
+	if !consumed(m) {
+		b.put(*m)
+		b.offerAll()
+	}
+	return true
+}
+
 // offerAll offers the messages to all waits. The mutex is held.
 func (b *Box) offerAll() {
 	for _, w := range slices.Clone(b.waiters) {

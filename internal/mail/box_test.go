@@ -74,3 +74,30 @@ func TestAWaitThatPassesAMessageOverTakesALaterOne(t *testing.T) {
 	require.EqualValues(t, 2, acted)
 	require.Equal(t, 1, handed)
 }
+
+func TestAMessageIsTakenOverOnlyBehindThoseThatAreKnown(t *testing.T) {
+	var b mail.Box
+	none := func(*store.Message) bool { return false }
+	message := func(n int64) *store.Message { return &store.Message{Kind: store.KindSignal, Name: "x", Seq: n} }
+	if b.ReceiveNext(message(2), none) {
+		t.Error("message 1 is not known yet")
+	}
+	if !b.ReceiveNext(message(1), none) || !b.ReceiveNext(message(2), none) || !b.ReceiveNext(message(2), none) {
+		t.Error("each follows the one before, and what is known stays known")
+	}
+	if b.Seen() != 2 {
+		t.Errorf("seen: %d", b.Seen())
+	}
+	for want := int64(1); want <= 2; want++ {
+		w := &mail.Wait{Kind: store.KindSignal, Name: "x"}
+		b.Ask(w)
+		if got := w.Got(); got == nil || got.Seq != want {
+			t.Fatalf("got %v, not message %d", got, want)
+		}
+		b.Leave(w, true)
+	}
+	w := &mail.Wait{Kind: store.KindSignal, Name: "x"}
+	if b.Ask(w); w.Got() != nil {
+		t.Error("a message was given twice")
+	}
+}
