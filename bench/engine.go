@@ -21,17 +21,45 @@ const engineSteps = 20_000
 type watched struct {
 	name    string
 	options func() (o durable.Options, stop func(context.Context) error)
+	steps   func(ctx context.Context, n int) (int, error) // nil: with an int result
 	nanos   []float64
 	allocs  []float64
 }
 
-// engine measures the library alone: steps with an int result on a store without I/O,
-// without an OpenTelemetry SDK and with one.
+// unobserved are the options of an engine without an OpenTelemetry SDK.
+func unobserved() (durable.Options, func(context.Context) error) {
+	return durable.Options{}, func(context.Context) error { return nil }
+}
+
+// receipt is a flat struct, as many steps return.
+type receipt struct {
+	ID       string
+	Amount   int64
+	Paid     bool
+	Currency string
+}
+
+// structSteps makes n steps whose result is a receipt.
+func structSteps(ctx context.Context, n int) (int, error) {
+	sum := 0
+	for i := range n {
+		v, err := durable.Step(ctx, "step", func(context.Context) (receipt, error) {
+			return receipt{ID: "H-7", Amount: int64(i), Paid: true, Currency: "EUR"}, nil
+		})
+		if err != nil {
+			return 0, err
+		}
+		sum += int(v.Amount)
+	}
+	return sum, nil
+}
+
+// engine measures the library alone: steps on a store without I/O, with an int result
+// and with a struct, and those with an int with an OpenTelemetry SDK too.
 func engine(ctx context.Context, t *target, n size) ([]result, error) {
 	all := []*watched{
-		{name: "ENGINE", options: func() (durable.Options, func(context.Context) error) {
-			return durable.Options{}, func(context.Context) error { return nil }
-		}},
+		{name: "ENGINE", options: unobserved},
+		{name: "ENGINE struct", options: unobserved, steps: structSteps},
 		{name: "ENGINE traced", options: func() (durable.Options, func(context.Context) error) {
 			p := sdktrace.NewTracerProvider(sdktrace.WithSampler(sdktrace.AlwaysSample()), sdktrace.WithSyncer(forgetful{}))
 			return durable.Options{TracerProvider: p}, p.Shutdown
@@ -64,6 +92,7 @@ func (w *watched) measure(ctx context.Context, t *target, round int) error {
 		return err
 	}
 	work := newStepper()
+	work.steps = w.steps
 	def := durable.Define("engine", work.work)
 	o, stop := w.options()
 	o.Workflows = []durable.Definition{def}

@@ -2,12 +2,10 @@ package durable
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"math/rand/v2"
 	"reflect"
-	"sync"
 	"sync/atomic"
 	"time"
 
@@ -23,23 +21,22 @@ import (
 
 // step is one step that is being performed.
 type step struct {
-	call     call
-	policy   *retry.Policy // with its defaults
-	relaxed  bool
-	long     bool
-	once     bool                // its body must not run twice
-	input    payload.Fingerprint // of WithInput; without a hash: none
+	call    call
+	policy  *retry.Policy // with its defaults
+	relaxed bool
+	long    bool
+	once    bool // its body must not run twice
+	// cutOff: the lease could not be renewed while a body of the step ran, and the
+	// error that the body returned does not count; it may have had its effect.
+	cutOff   bool
+	input    *payload.Fingerprint // of WithInput; nil: none
 	failures []Failure
 	start    store.Time // when the first attempt began
 	ended    time.Time  // when the last attempt ended, until that is recorded
 
-	// cutOff: the lease could not be renewed while a body of the step ran, and the
-	// error that the body returned does not count; it may have had its effect.
-	cutOff bool
-
 	tx *transaction // in which its body runs; nil: it is no transactional step
 
-	saved map[string][]byte // progress saved in this execution, by name
+	saved map[string][]byte // progress saved in this execution, by name; guarded by the mutex of the attempt
 	spans *telemetry.Step   // nil: none were begun
 	first attempt           // memory for the one attempt that nearly every step needs
 }
@@ -51,23 +48,7 @@ type attempt struct {
 	number int
 	term   *heart.Term // of the lease, in which it began
 	bounds atomic.Pointer[bounds]
-	// failures of the earlier attempts, as they were when this one began: the step's
-	// own slice grows while a goroutine that the body left behind may still read this
-	// one.
-	failures []Failure
-
-	// saving is held while progress is written and while the attempt ends, so that
-	// what a goroutine of the body saves is recorded before the outcome, or not at
-	// all.
-	saving sync.Mutex
-	over   bool // nothing more is accepted; written under saving and mu, read under either
-
-	mu    sync.Mutex // the body may use goroutines
-	notes map[string]json.RawMessage
-	size  int
-	local locals
-	// requests counts the requests made without an id, by run and name.
-	requests map[[2]string]int
+	own    atomic.Pointer[attemptOwn] // nil, or notUsed: there is none; see attempt.use
 }
 
 // attempts runs the body until it succeeds or fails for good, and records each
@@ -106,8 +87,8 @@ func (st *step) attempts(ctx context.Context, b body) error {
 			return st.giveUp(ctx, max(n-1, 1), err, "")
 		}
 		a, payload, err := st.run(ctx, n, b)
-		st.ended = time.Now()
-		took := st.ended.Sub(clock)
+		took := time.Since(clock)
+		st.ended = clock.Add(took)
 		r.eng.metrics.AttemptEnded(st.measuredIn(), r.row.Workflow, took, err)
 		if err == nil {
 			recorded := st.endWell(ctx, a, payload, took)
@@ -226,7 +207,7 @@ func (st *step) endWell(ctx context.Context, a *attempt, payload []byte, took ti
 // recordBegin records that a body is about to run.
 func (st *step) recordBegin(n int, probation bool) error {
 	s := st.call.scope
-	ev := st.newEvent(store.StepStarted, n, history.Encode(&history.Begun{Input: st.input.Hash, Once: st.once, Probation: probation && !st.once}))
+	ev := st.newEvent(store.StepStarted, n, history.Encode(&history.Begun{Input: st.inputHash(), Once: st.once, Probation: probation && !st.once}))
 	w := &commit.Write{Events: []store.Event{ev}}
 	// Not by run.write, which is for outcomes: it would end the trial of a suspect,
 	// and its probation, before the suspected body has run.
@@ -299,7 +280,9 @@ func (st *step) run(ctx context.Context, n int, b body) (a *attempt, payload []b
 	}
 	ctx = st.trace(ctx).Attempt(ctx, n)
 	a.Context, a.step, a.number, a.term = ctx, st, n, st.call.scope.run.eng.heart.Lease.Term()
-	a.failures = st.failures
+	if len(st.failures) > 0 {
+		a.use().failures = st.failures
+	}
 	if limit, cause := st.limit(); limit > 0 {
 		limited, cancel := context.WithTimeoutCause(ctx, limit, cause)
 		defer cancel()
@@ -338,22 +321,6 @@ func (st *step) run(ctx context.Context, n int, b body) (a *attempt, payload []b
 	}
 	returned = true
 	return a, payload, err
-}
-
-// end closes the attempt to the goroutines that its body left behind. It waits for
-// any write of theirs in progress.
-func (a *attempt) end() {
-	a.saving.Lock()
-	a.mu.Lock()
-	a.over = true
-	a.mu.Unlock()
-	a.saving.Unlock()
-	a.release()
-}
-
-// errOver is the error for a goroutine that a body left behind.
-func (a *attempt) errOver(what string) error {
-	return fmt.Errorf("%w: %s: attempt %d of step %s in run %s has ended; a body must wait for its goroutines", ErrOutsideRun, what, a.number, a.step.call.key, a.step.call.scope.run.id)
 }
 
 // body calls the step's function within those of Options.Around.
@@ -400,36 +367,15 @@ func (st *step) limit() (time.Duration, error) {
 	return limit, cause
 }
 
-func (st *step) newEvent(t store.Type, n int, data []byte) store.Event {
-	ev := store.Event{Type: t, Key: st.call.key, Attempt: int32(n), Ordinal: st.call.ordinal, Data: data}
-	st.call.scope.preface.tag(&ev)
+func (st *step) newEvent(t store.Type, n int, data []byte) (ev store.Event) {
+	st.fillEvent(&ev, t, n, data)
 	return ev
 }
 
-// stepWrite is a write of one event, with the memory for that event.
-type stepWrite struct {
-	commit.Write
-	event [1]store.Event
-}
-
-// stepWrites saves an allocation per step: nothing holds a write once it is settled.
-var stepWrites = sync.Pool{New: func() any { return new(stepWrite) }}
-
-// record commits an event of the step, advances the scope's clock and returns the
-// event's time.
-func (st *step) record(ev store.Event) (store.Time, error) {
-	w := stepWrites.Get().(*stepWrite)
-	w.event[0] = ev
-	w.Events = w.event[:]
-	w.Clock, st.ended = st.ended, time.Time{}
-	err := st.call.scope.run.write(&w.Write)
-	at := w.At()
-	*w = stepWrite{}
-	stepWrites.Put(w)
-	if err == nil {
-		st.call.scope.lastAt, st.call.placed = at, false
-	}
-	return at, err
+// fillEvent makes ev, which is zero, an event of the step.
+func (st *step) fillEvent(ev *store.Event, t store.Type, n int, data []byte) {
+	ev.Type, ev.Key, ev.Attempt, ev.Ordinal, ev.Data = t, st.call.key, int32(n), st.call.ordinal, data
+	st.call.scope.preface.tag(ev)
 }
 
 // mustRecord parks the run if err is a refusal of the store: nothing after the step
@@ -443,35 +389,52 @@ func (st *step) mustRecord(err error) error {
 
 func (st *step) succeed(a *attempt, payload []byte, took time.Duration) error {
 	var data []byte
-	if notes := a.taken(); notes != nil || st.input.Hash != "" {
-		data = history.Encode(&history.StepEnd{Notes: notes, Input: st.input.Hash})
+	if notes := a.taken(); notes != nil || st.input != nil {
+		data = history.Encode(&history.StepEnd{Notes: notes, Input: st.inputHash()})
 	}
-	before := st.call.scope.preface
-	ev := st.newEvent(store.StepCompleted, a.number, data)
-	ev.Payload, ev.Took = payload, took.Truncate(time.Microsecond)
-	if st.tx != nil {
-		return st.succeedIn(ev, before)
-	}
-	if st.relaxed && len(st.failures) == 0 {
-		r := st.call.scope.run
-		at, full := r.stash(ev)
-		st.call.scope.lastAt, st.call.placed = at, false
-		if full {
-			return r.flush()
+	took = took.Truncate(time.Microsecond)
+	if st.tx != nil || st.relaxed && len(st.failures) == 0 {
+		before := st.call.scope.preface
+		ev := st.newEvent(store.StepCompleted, a.number, data)
+		ev.Payload, ev.Took = payload, took
+		if st.tx != nil {
+			return st.succeedIn(ev, before)
 		}
-		return nil
+		return st.stash(ev)
 	}
-	_, err := st.record(ev)
+	w := stepWrites.Get().(*stepWrite)
+	ev := &w.event[0]
+	st.fillEvent(ev, store.StepCompleted, a.number, data)
+	ev.Payload, ev.Took = payload, took
+	_, err := st.record(w)
 	return err
+}
+
+// stash keeps the event of a relaxed step for the run's next write.
+func (st *step) stash(ev store.Event) error {
+	r := st.call.scope.run
+	at, full := r.stash(ev)
+	st.call.scope.lastAt, st.call.placed = at, false
+	if full {
+		return r.flush()
+	}
+	return nil
+}
+
+// recordFailure is record for how a failed attempt ended.
+func (st *step) recordFailure(ev store.Event) (store.Time, error) {
+	w := stepWrites.Get().(*stepWrite)
+	w.event[0] = ev
+	return st.record(w)
 }
 
 // fail records the final failure and returns it as a replay will.
 func (st *step) fail(a *attempt, err error, reason string, took time.Duration) error {
 	r := st.call.scope.run
-	d := &history.StepEnd{Error: r.eng.program.errors.Record(err), Reason: reason, Max: st.max(), Notes: a.taken(), Input: st.input.Hash}
+	d := &history.StepEnd{Error: r.eng.program.errors.Record(err), Reason: reason, Max: st.max(), Notes: a.taken(), Input: st.inputHash()}
 	ev := st.newEvent(store.StepFailed, a.number, history.Encode(d))
 	ev.Took = took.Truncate(time.Microsecond)
-	if _, err := st.record(ev); err != nil {
+	if _, err := st.recordFailure(ev); err != nil {
 		return st.mustRecord(err)
 	}
 	return st.failure(a.number, d)
@@ -487,10 +450,10 @@ func (st *step) failure(n int, d *history.StepEnd) error {
 func (st *step) failOnce(a *attempt, err error, output []byte, pause, took time.Duration) (store.Time, error) {
 	r := st.call.scope.run
 	took = took.Truncate(time.Microsecond)
-	d := &history.StepEnd{Error: r.eng.program.errors.Record(err), NextAt: r.eng.now().Add(pause), Max: st.max(), Notes: a.taken(), Input: st.input.Hash}
+	d := &history.StepEnd{Error: r.eng.program.errors.Record(err), NextAt: r.eng.now().Add(pause), Max: st.max(), Notes: a.taken(), Input: st.inputHash()}
 	ev := st.newEvent(store.AttemptFailed, a.number, history.Encode(d))
 	ev.Payload, ev.Took = output, took
-	if ev.At, err = st.record(ev); err != nil {
+	if ev.At, err = st.recordFailure(ev); err != nil {
 		return 0, st.mustRecord(err)
 	}
 	st.failures = append(st.failures, st.failureOf(&ev, d))
@@ -513,15 +476,23 @@ func (st *step) hashInput(e *Engine, o *stepOptions) error {
 	if t == nil {
 		t = reflect.TypeFor[any]()
 	}
-	var err error
-	st.input, err = e.sealer.Fingerprint(o.input, t, 16)
+	f, err := e.sealer.Fingerprint(o.input, t, 16)
+	st.input = &f
 	return err
+}
+
+// inputHash returns the hash of WithInput; empty: there is none.
+func (st *step) inputHash() string {
+	if st.input == nil {
+		return ""
+	}
+	return st.input.Hash
 }
 
 // checkInput returns an error if a recorded step is called with another input.
 func (st *step) checkInput() error {
 	rec := st.call.rec
-	if rec == nil || rec.Input == "" || st.input.Hash == "" || !st.input.Differs(rec.Input) {
+	if rec == nil || rec.Input == "" || st.input == nil || !st.input.Differs(rec.Input) {
 		return nil
 	}
 	return st.call.scope.replay.changed(ChangeInput, &st.call,

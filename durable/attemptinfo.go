@@ -72,9 +72,13 @@ func Attempt(ctx context.Context) AttemptInfo {
 	if !ok {
 		return AttemptInfo{}
 	}
+	var failures []Failure
+	if o := a.own.Load(); o != nil {
+		failures = append(failures, o.failures...)
+	}
 	return AttemptInfo{
 		RunID: a.step.call.scope.run.id, Key: a.step.call.key, Number: a.number, Max: a.step.max(),
-		Failures: append([]Failure(nil), a.failures...), Execution: a.execution(),
+		Failures: failures, Execution: a.execution(),
 	}
 }
 
@@ -111,9 +115,10 @@ func (l *locals) at(key any, make func() any) any {
 
 // Local is part of stepbody.Body.
 func (a *attempt) Local(key any, make func() any) any {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	return a.local.at(key, make)
+	o := a.use()
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.local.at(key, make)
 }
 
 // RunLocal is part of stepbody.Body.
@@ -128,8 +133,9 @@ func (a *attempt) RunLocal(key any, make func() any) any {
 func (a *attempt) Interrupted(slot string) bool {
 	rec := a.step.call.rec
 	ev := rec.LastSaved(slot)
-	a.mu.Lock()
-	defer a.mu.Unlock()
+	o := a.use()
+	o.mu.Lock()
+	defer o.mu.Unlock()
 	_, here := a.step.saved[slot]
 	return ev != nil && !here && ev.Seq > rec.Settled
 }
@@ -198,13 +204,14 @@ func Note(ctx context.Context, key string, v any) {
 	if fault := guard.Call(func() { b, err = json.Marshal(v) }); fault != nil {
 		err = fault
 	}
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	if err == nil && a.over {
+	o := a.use()
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if err == nil && o.over {
 		err = a.errOver("Note")
 	}
-	size := a.size + len(key) + len(b)
-	if old, ok := a.notes[key]; ok {
+	size := o.size + len(key) + len(b)
+	if old, ok := o.notes[key]; ok {
 		size -= len(key) + len(old) // it is replaced
 	}
 	if err == nil && size > maxNotes {
@@ -214,11 +221,11 @@ func Note(ctx context.Context, key string, v any) {
 		a.step.call.scope.run.logLine(slog.LevelWarn, "durable: a note is dropped", slog.String("step", a.step.call.key), slog.Int("attempt", a.number), slog.String("key", key), slog.Any("error", err))
 		return
 	}
-	if a.notes == nil {
-		a.notes = map[string]json.RawMessage{}
+	if o.notes == nil {
+		o.notes = map[string]json.RawMessage{}
 	}
-	a.notes[key] = b
-	a.size = size
+	o.notes[key] = b
+	o.size = size
 }
 
 // taken returns the notes made so far.
@@ -226,9 +233,13 @@ func (a *attempt) taken() map[string]json.RawMessage {
 	if a == nil {
 		return nil
 	}
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	return maps.Clone(a.notes)
+	o := a.own.Load()
+	if o == nil || o == notUsed {
+		return nil
+	}
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return maps.Clone(o.notes)
 }
 
 // IdempotencyKey names the effect of the step whose context ctx is, for services

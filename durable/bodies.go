@@ -61,21 +61,34 @@ func (b *bodies) await() {
 
 // underWay has the keys of the running bodies, in the order in which they began.
 type underWay struct {
+	// alone is a body that began while no other was running: without branches, that is
+	// each of them, which needs no lock then.
+	alone  atomic.Pointer[string]
+	others atomic.Int32 // length of keys
+
 	mu   sync.Mutex
-	keys []*string
+	keys []*string // of bodies that began after alone
 }
 
 func (u *underWay) begin(key *string) {
+	if u.others.Load() == 0 && u.alone.CompareAndSwap(nil, key) {
+		return
+	}
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	u.keys = append(u.keys, key)
+	u.others.Add(1)
 }
 
 func (u *underWay) end(key *string) {
+	if u.alone.CompareAndSwap(key, nil) {
+		return
+	}
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	if i := slices.Index(u.keys, key); i >= 0 {
 		u.keys = slices.Delete(u.keys, i, i+1)
+		u.others.Add(-1)
 	}
 }
 
@@ -84,7 +97,7 @@ func (u *underWay) last() *string {
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	if len(u.keys) == 0 {
-		return nil
+		return u.alone.Load()
 	}
 	return u.keys[len(u.keys)-1]
 }

@@ -56,15 +56,16 @@ func (a *attempt) bound() context.Context {
 	if b := a.bounds.Load(); b != nil {
 		return b
 	}
-	a.mu.Lock()
-	defer a.mu.Unlock()
+	o := a.use() // first, so that the end of the attempt ends what is made here
+	o.mu.Lock()
+	defer o.mu.Unlock()
 	if b := a.bounds.Load(); b != nil {
 		return b
 	}
 	b := &bounds{stop: func() bool { return true }}
 	b.Context, b.cancel = context.WithCancelCause(a.Context)
 	switch {
-	case a.over:
+	case o.over:
 		b.cancel(nil)
 	case a.term.Over():
 		b.cancel(ErrLeaseExpired)

@@ -57,18 +57,19 @@ func saveProgress[T any](ctx context.Context, call, slot string, v T) error {
 	if err != nil {
 		return r.refuses(&EncodeError{RunID: r.id, Key: st.call.key, Type: reflect.TypeFor[T]().String(), Err: err})
 	}
-	a.saving.Lock()
-	defer a.saving.Unlock()
-	if a.over {
+	o := a.use()
+	o.saving.Lock()
+	defer o.saving.Unlock()
+	if o.over {
 		return a.errOver(call)
 	}
-	ev := st.newEvent(store.ProgressSaved, a.number, history.Encode(&history.Progress{Input: st.input.Hash, Slot: slot}))
+	ev := st.newEvent(store.ProgressSaved, a.number, history.Encode(&history.Progress{Input: st.inputHash(), Slot: slot}))
 	ev.Payload = env
 	if err := r.write(&commit.Write{Events: []store.Event{ev}}); err != nil {
 		return err
 	}
-	a.mu.Lock()
-	defer a.mu.Unlock()
+	o.mu.Lock()
+	defer o.mu.Unlock()
 	if st.saved == nil {
 		st.saved = map[string][]byte{}
 	}
@@ -98,9 +99,10 @@ func progressOf[T any](ctx context.Context, call, slot string) (v T, ok bool, er
 		return v, false, fmt.Errorf("%w: %s is for the body of a step, with the context it is given", ErrOutsideRun, call)
 	}
 	st := a.step
-	a.mu.Lock()
+	o := a.use()
+	o.mu.Lock()
 	env := st.saved[slot]
-	a.mu.Unlock()
+	o.mu.Unlock()
 	r := st.call.scope.run
 	var at payload.Place // not needed for what this execution has saved
 	if ev := st.call.rec.LastSaved(slot); env == nil && ev != nil {

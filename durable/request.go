@@ -76,14 +76,15 @@ func Request[O any](ctx context.Context, runID, name string, v any, o ...SignalO
 // requestID returns the id of the attempt's next request. Attempts that make the
 // same requests give them the same ids.
 func (a *attempt) requestID(ctx context.Context, runID, name string) string {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	if a.requests == nil {
-		a.requests = map[[2]string]int{}
+	o := a.use()
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if o.requests == nil {
+		o.requests = map[[2]string]int{}
 	}
 	place := [2]string{runID, name}
-	a.requests[place]++
-	return fmt.Sprintf("%s/%s#%d", IdempotencyKey(ctx), name, a.requests[place])
+	o.requests[place]++
+	return fmt.Sprintf("%s/%s#%d", IdempotencyKey(ctx), name, o.requests[place])
 }
 
 // ask delivers a request and returns the event that answers it.

@@ -8,6 +8,7 @@ import (
 	"sync/atomic"
 
 	"github.com/holdfast-dev/holdfast/internal/commit"
+	"github.com/holdfast-dev/holdfast/internal/envelope"
 	"github.com/holdfast-dev/holdfast/internal/goroutine"
 	"github.com/holdfast-dev/holdfast/internal/history"
 	"github.com/holdfast-dev/holdfast/internal/misuse"
@@ -54,6 +55,7 @@ type scope struct {
 
 	// What follows belongs to the one call that is in progress.
 	naming     naming
+	memory     scopeMemory
 	lastAt     store.Time // of the last event of the scope
 	registered int32      // compensations
 	followed   []*undo    // compensations after whose registration nothing was called yet
@@ -62,6 +64,12 @@ type scope struct {
 	waits      int32      // for branches and children, since the last call
 	empty      []string   // keys of calls that were placed and have recorded nothing
 	preface    preface
+}
+
+// scopeMemory is what the calls of a scope share, so that a call needs fewer allocations.
+type scopeMemory struct {
+	keys    history.Keys
+	results envelope.Space
 }
 
 // newScope makes the scope with this path, and gives it what the history has of it.
@@ -113,11 +121,11 @@ type call struct {
 	scope   *scope
 	key     string
 	name    string
-	ordinal int32
 	rec     *history.Call // what the history has of it; nil: nothing
+	ordinal int32
+	draws   uint32 // of its scope, between the call before it and this one
 	// placed: it was given its ordinal, and nothing of it is in the log yet.
 	placed bool
-	draws  uint32 // of its scope, between the call before it and this one
 	// limited: it is to wait with a context that has a deadline of the code's own.
 	limited bool
 }
@@ -149,7 +157,7 @@ func (s *scope) begin(c *call, name string, kind history.CallKind) error {
 		s.end()
 		return err
 	}
-	c.key = history.JoinKey(s.path, escaped, n)
+	c.key = s.memory.keys.Join(s.path, escaped, n)
 	c.ordinal = s.replay.Next() // a call that is refused here comes after those before it, and is no wait
 	if len(c.key) > store.MaxKey {
 		s.end()

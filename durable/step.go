@@ -176,7 +176,7 @@ func (st *stepOf[T]) once(ctx context.Context) ([]byte, error) {
 	}
 	r := st.call.scope.run
 	st.result = value
-	payload, seen, err := payload.EncodeAt(r.eng.sealer, r.origin.maxPayload, &st.result)
+	payload, seen, err := payload.EncodeAt(r.eng.sealer, r.origin.maxPayload, &st.result, &st.call.scope.memory.results)
 	if err != nil {
 		return nil, Permanent(r.refuses(&EncodeError{RunID: r.id, Key: st.call.key, Type: reflect.TypeFor[T]().String(), Err: err}))
 	}

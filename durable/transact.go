@@ -259,7 +259,7 @@ func (st *step) succeedIn(ev store.Event, before preface) error {
 	s := st.call.scope
 	after := s.preface
 	s.preface = before
-	rival := st.newEvent(store.StepStarted, int(ev.Attempt), history.Encode(&history.Begun{Input: st.input.Hash}))
+	rival := st.newEvent(store.StepStarted, int(ev.Attempt), history.Encode(&history.Begun{Input: st.inputHash()}))
 	s.preface = after
 	w := &commit.Write{Events: []store.Event{ev}, Clock: st.ended}
 	err := st.tx.commit(w, rival)

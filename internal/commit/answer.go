@@ -22,6 +22,9 @@ var (
 
 // Definite reports whether the store has refused the change itself.
 func Definite(err error) bool {
+	if err == nil {
+		return false
+	}
 	for _, d := range []error{store.ErrExists, store.ErrStatus, store.ErrOccupied, store.ErrCancelAsked, store.ErrTooLarge, store.ErrInvalid, store.ErrCorrupt, store.ErrSchema} {
 		if errors.Is(err, d) {
 			return true

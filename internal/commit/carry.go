@@ -76,7 +76,7 @@ func (h *Hold) granted(granted bool) (*Hold, error) {
 func (c *Committer) giveTurn(lg *Log) {
 	w := lg.pending[0]
 	lg.takeOff()
-	lg.flight.change = store.Change{RunID: lg.id}
+	lg.flight.change[0], lg.flight.plain = store.Change{RunID: lg.id}, false
 	c.held = append(c.held, lg)
 	w.turn <- true
 }
@@ -119,7 +119,7 @@ func (h *Hold) Commit(w *Write, rival store.Event, carry func(store.Change) erro
 		return err
 	}
 	c.mu.Unlock()
-	change := lg.build()
+	change := lg.build()[0]
 	began := time.Now()
 	err := carry(change)
 	c.measure(time.Since(began), []error{err})

@@ -5,7 +5,6 @@ import (
 	"log/slog"
 	"runtime"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"github.com/holdfast-dev/holdfast/store"
@@ -20,7 +19,9 @@ type Committer struct {
 	limits  store.Limits
 	log     *slog.Logger
 	measure func(took time.Duration, errs []error)
-	paces   paces
+	// anchor is where the committer's time begins: a moment of the monotonic clock
+	// takes half as long to read as one of both clocks.
+	anchor time.Time
 
 	// stop ends the wait between tries; closed when the engine gives up.
 	stop context.Context
@@ -31,6 +32,7 @@ type Committer struct {
 	spare   *leading // its memory, while there is no leader
 	shared  int      // how many runs shared the last batch
 	retries int      // consecutive failed commits of the store, for the backoff
+	paces   paces
 	timers  sync.WaitGroup
 
 	standby bool          // a goroutine waits for something to lead
@@ -56,7 +58,7 @@ type Options struct {
 // New returns a Committer. It has no goroutines until it needs one; Abandon gives up
 // the remaining work, and Wait waits for the goroutines.
 func New(o Options) *Committer {
-	return &Committer{store: o.Store, limits: o.Store.Limits(), log: o.Log, measure: o.Measure, stop: o.Stop, wake: make(chan struct{}, 1)}
+	return &Committer{store: o.Store, limits: o.Store.Limits(), log: o.Log, measure: o.Measure, anchor: time.Now(), stop: o.Stop, wake: make(chan struct{}, 1)}
 }
 
 // Limits returns the store's limits.
@@ -65,23 +67,12 @@ func (c *Committer) Limits() store.Limits { return c.limits }
 // Wait waits for the goroutines of c, after Abandon.
 func (c *Committer) Wait() { c.timers.Wait() }
 
-// leading is one leader, from batch to batch.
-type leading struct {
-	sentAt   atomic.Int64 // when the batch was sent to the store, in nanoseconds; 0: it is not in flight
-	relieved bool         // another leader has replaced it
-
-	// Used by the leader only.
-	batch   []store.Change
-	flights []*Log
-	ids     map[string]struct{} // of the runs in flights, unless there is only one
-}
-
 // Commit records w in a run's log and returns once it is durable, or returns why it
 // cannot be. ctx ends the wait only for a write that fails fast; if its context may
 // end, the caller leaves leading to another goroutine.
 func (c *Committer) Commit(ctx context.Context, lg *Log, w *Write) error {
 	c.mu.Lock()
-	lg.doEarly()
+	early := lg.doEarly()
 	if err := c.admit(lg, w); err != nil {
 		c.mu.Unlock()
 		return err
@@ -94,17 +85,10 @@ func (c *Committer) Commit(ctx context.Context, lg *Log, w *Write) error {
 		c.leadBeside()
 		return c.follow(ctx, w)
 	}
-	return c.lead(ctx, w, l)
-}
-
-// takeLead makes the caller the leader. The mutex is held.
-func (c *Committer) takeLead() *leading {
-	l := c.spare
-	if c.spare = nil; l == nil {
-		l = &leading{ids: map[string]struct{}{}}
+	if !early && c.shared <= 1 && w.size() < promptSize {
+		l.now = w.Clock
 	}
-	c.leader = l
-	return l
+	return c.lead(ctx, w, l)
 }
 
 // follow waits, with the mutex held on entry, until w is settled or its turn to
@@ -186,6 +170,11 @@ func (c *Committer) enqueue(lg *Log) {
 	}
 }
 
+// promptSize is the size in bytes up to which a write takes so little time to encode
+// and to seal that the moment at which its event happened is also the one at which it
+// is sent.
+const promptSize = 4 << 10
+
 // lead commits batches until w (nil: until there is nothing left) is settled,
 // then hands over. The mutex is held on entry and free on return.
 func (c *Committer) lead(ctx context.Context, w *Write, l *leading) error {
@@ -194,16 +183,13 @@ func (c *Committer) lead(ctx context.Context, w *Write, l *leading) error {
 		c.form(l)
 		if len(l.flights) > 0 {
 			c.mu.Unlock()
-			for i, lg := range l.flights {
-				l.batch[i] = lg.build()
-			}
-			began := time.Now()
-			l.sentAt.Store(began.UnixNano())
-			errs := c.store.Commit(context.Background(), l.batch)
-			ended := time.Now()
-			c.paces.add(ended, ended.Sub(began))
-			c.measure(ended.Sub(began), errs)
+			batch := l.build()
+			began := l.begin(c.anchor)
+			errs := c.store.Commit(context.Background(), batch)
+			ended := time.Since(c.anchor)
+			c.measure(ended-began, errs)
 			c.mu.Lock()
+			c.paces.add(ended, ended-began)
 			l.sentAt.Store(0)
 			c.settle(l.flights, errs)
 		}
@@ -271,7 +257,6 @@ func (c *Committer) form(l *leading) {
 		lg.takeOff()
 		lg.queued = false
 		l.flights = append(l.flights, lg)
-		l.batch = append(l.batch, store.Change{})
 		return
 	}
 	size, full := 0, false

@@ -3,7 +3,6 @@ package commit
 import (
 	"math"
 	"slices"
-	"sync"
 	"time"
 )
 
@@ -15,35 +14,40 @@ const (
 
 // Pace returns the duration that 99 of 100 of the last commits did not exceed, and
 // how many commits that covers: at most 1,024, of the five minutes before now.
-func (c *Committer) Pace(now time.Time) (p99 time.Duration, n int) { return c.paces.p99(now) }
-
-// paces records how long the last commits took. The zero value has none.
-type paces struct {
-	mu   sync.Mutex
-	took [pacedCommits]time.Duration
-	at   [pacedCommits]time.Time // when each ended
-	n    int                     // how many there have been in total
+func (c *Committer) Pace(now time.Time) (p99 time.Duration, n int) {
+	c.mu.Lock()
+	recent := c.paces.since(now.Sub(c.anchor) - pacedFor)
+	c.mu.Unlock()
+	return p99Of(recent)
 }
 
-// add notes a commit that ended at now.
-func (p *paces) add(now time.Time, took time.Duration) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.took[p.n%pacedCommits], p.at[p.n%pacedCommits] = took, now
+// paces records how long the last commits took. The zero value has none. The
+// committer's mutex guards it.
+type paces struct {
+	took [pacedCommits]time.Duration
+	at   [pacedCommits]time.Duration // when each ended, since the committer's anchor
+	n    int                         // how many there have been in total
+}
+
+// add notes a commit that ended at this moment.
+func (p *paces) add(at, took time.Duration) {
+	p.took[p.n%pacedCommits], p.at[p.n%pacedCommits] = took, at
 	p.n++
 }
 
-// p99 returns the duration that 99 of 100 of the recorded commits that are recent
-// at now did not exceed, and the number of those commits.
-func (p *paces) p99(now time.Time) (time.Duration, int) {
-	p.mu.Lock()
+// since returns how long the recorded commits took that ended after this moment.
+func (p *paces) since(begin time.Duration) []time.Duration {
 	recent := make([]time.Duration, 0, min(p.n, pacedCommits))
 	for i := range min(p.n, pacedCommits) {
-		if now.Sub(p.at[i]) < pacedFor {
+		if p.at[i] > begin {
 			recent = append(recent, p.took[i])
 		}
 	}
-	p.mu.Unlock()
+	return recent
+}
+
+// p99Of returns the duration that 99 of 100 of these did not exceed, and their number.
+func p99Of(recent []time.Duration) (time.Duration, int) {
 	if len(recent) == 0 {
 		return 0, 0
 	}

@@ -38,7 +38,7 @@ func (c *Committer) relieve() {
 		return
 	}
 	sentAt := l.sentAt.Load()
-	out := time.Duration(time.Now().UnixNano() - sentAt)
+	out := time.Since(c.anchor) - time.Duration(sentAt)
 	switch {
 	case sentAt == 0, len(c.relieved) == maxRelieved:
 		c.watch(slowAnswer)

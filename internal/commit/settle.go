@@ -65,7 +65,7 @@ func (c *Committer) land(lg *Log, err error) {
 	f := lg.flight
 	lg.flight = nil
 	if err == nil {
-		lg.owner.Landed(&f.change)
+		lg.owner.Landed(&f.change[0])
 	}
 	f.settle(err)
 	if over := lg.owner.Lost(); over != nil {

@@ -67,10 +67,11 @@ func (lg *Log) Before(e *Early) {
 	lg.early = append(lg.early, e)
 }
 
-// doEarly does what must precede the stashed events. It releases the mutex
-// meanwhile, which is held on entry and on return.
-func (lg *Log) doEarly() {
+// doEarly does what must precede the stashed events, and reports whether there was
+// anything. It releases the mutex meanwhile, which is held on entry and on return.
+func (lg *Log) doEarly() (did bool) {
 	for len(lg.early) > 0 {
+		did = true
 		list := slices.Clone(lg.early)
 		lg.mu.Unlock()
 		for _, e := range list {
@@ -79,4 +80,5 @@ func (lg *Log) doEarly() {
 		lg.mu.Lock()
 		lg.early = slices.DeleteFunc(lg.early, func(e *Early) bool { return slices.Contains(list, e) })
 	}
+	return did
 }

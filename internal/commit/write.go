@@ -8,7 +8,8 @@ import (
 )
 
 // A Write is what one durable call wants recorded. Once it was handed to a
-// Committer, only Compose may change its fields.
+// Committer, only Compose may change its fields; after an error, which may leave it with
+// a store that has not answered, nobody may.
 type Write struct {
 	Events []store.Event // without Seq, At, Sum, Branch and running totals
 	Row    *store.RowPatch
@@ -57,6 +58,12 @@ func (w *Write) Admitted() bool { return w.admitted }
 // Ends reports whether w begins a generation or ends the run: the only writes
 // of a run whose leftovers were stopped.
 func (w *Write) Ends() bool { return w.Yield || w.Branching != nil }
+
+// plain reports whether w is nothing but events.
+func (w *Write) plain() bool {
+	return len(w.Events) > 0 && w.Row == nil && w.Create == nil && len(w.Send) == 0 && len(w.Start) == 0 && w.Branching == nil &&
+		!w.Expect.Absent && !w.Expect.NoCancel && len(w.Hold) == 0 && !w.Release && !w.Yield
+}
 
 func (w *Write) size() int {
 	n := 512

@@ -123,14 +123,29 @@ func Seal(prefix string, payload []byte) []byte {
 	return append(b, payload...)
 }
 
-// SealInt is Seal of a whole number's decimal digits, in one allocation.
-func SealInt(prefix string, n int64) []byte {
-	head := len(prefix) + 9
-	b := make([]byte, head, head+20)
-	copy(b, prefix)
-	b = strconv.AppendInt(b, n, 10)
-	appendSum(b[:len(prefix)], checksum(b[:len(prefix)], b[head:]))
-	b[head-1] = '\n'
+// SealRoom is how many bytes an envelope has beside its prefix and its payload; IntRoom
+// is how many it has beside its prefix if the payload is a whole number.
+const (
+	SealRoom = 9
+	IntRoom  = SealRoom + 20
+)
+
+// AppendInt appends to b, which is empty, the envelope of a whole number's decimal digits.
+func AppendInt(b []byte, prefix string, n int64) []byte {
+	return Finish(strconv.AppendInt(Begin(b, prefix), n, 10), len(prefix))
+}
+
+// Begin appends to b, which is empty, the header of an envelope, with room for the
+// checksum. What is appended to it then is the payload, until Finish.
+func Begin(b []byte, prefix string) []byte {
+	b = append(b, prefix...)
+	return append(b, "00000000\n"...)
+}
+
+// Finish puts the checksum into an envelope that Begin has begun, with a prefix of this
+// length.
+func Finish(b []byte, prefix int) []byte {
+	appendSum(b[:prefix], checksum(b[:prefix], b[prefix+SealRoom:]))
 	return b
 }
 

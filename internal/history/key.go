@@ -56,6 +56,41 @@ func JoinKey(path, escaped string, n int32) string {
 	return string(b)
 }
 
+// Keys makes the keys of one scope's calls, as JoinKey does. Those of consecutive calls
+// share an allocation. The zero value is ready for use; it must not be copied.
+type Keys struct{ chunk strings.Builder }
+
+// maxKeyChunk limits how many bytes of keys share an allocation, so that a key that is
+// kept keeps little beside it.
+const maxKeyChunk = 512
+
+// Join is JoinKey.
+func (k *Keys) Join(path, escaped string, n int32) string {
+	if path == "" && n == 1 {
+		return escaped
+	}
+	var space [12]byte
+	number := space[:0]
+	if n > 1 {
+		number = strconv.AppendInt(append(number, '#'), int64(n), 10)
+	}
+	size := len(path) + 1 + len(escaped) + len(number)
+	if k.chunk.Cap()-k.chunk.Len() < size {
+		// The first chunk has one key: a scope may have only one call.
+		grown := min(2*k.chunk.Cap(), maxKeyChunk)
+		k.chunk.Reset()
+		k.chunk.Grow(max(grown, size))
+	}
+	begin := k.chunk.Len()
+	if path != "" {
+		k.chunk.WriteString(path)
+		k.chunk.WriteByte('/')
+	}
+	k.chunk.WriteString(escaped)
+	k.chunk.Write(number)
+	return k.chunk.String()[begin:]
+}
+
 // ScopeOfKey returns the path of the scope of a key.
 func ScopeOfKey(key string) string {
 	if i := strings.LastIndexByte(key, '/'); i >= 0 {

@@ -60,11 +60,12 @@ var intPrefix = envelope.Prefix("json", "int", 1)
 // otherwise the decoded encoding. A value of an empty struct type has no envelope. The
 // error is a *SizeError for a value that is too large.
 func Encode[T any](s *Sealer, limit int, v T) (env []byte, seen T, err error) {
-	return EncodeAt(s, limit, &v)
+	return EncodeAt(s, limit, &v, nil)
 }
 
-// EncodeAt is Encode for a value behind a pointer, which it does not change.
-func EncodeAt[T any](s *Sealer, limit int, v *T) (env []byte, seen T, err error) {
+// EncodeAt is Encode for a value behind a pointer, which it does not change. A small envelope
+// has its memory from space; nil: it has its own.
+func EncodeAt[T any](s *Sealer, limit int, v *T, space *envelope.Space) (env []byte, seen T, err error) {
 	if err := s.Ready(); err != nil {
 		return nil, seen, err
 	}
@@ -75,9 +76,14 @@ func EncodeAt[T any](s *Sealer, limit int, v *T) (env []byte, seen T, err error)
 	// By its address, so that an int in an interface does not match.
 	if n, ok := any(v).(*int); ok && s.plainJSON {
 		// The most common small result, without reflection.
-		return envelope.SealInt(intPrefix, int64(*n)), *v, nil
+		return space.Took(envelope.AppendInt(space.Take(len(intPrefix)+envelope.IntRoom), intPrefix, int64(*n))), *v, nil
 	}
 	info := s.infoOf(t)
+	if s.plainJSON && info.flat != nil {
+		if env, ok := info.sealFlat(reflect.ValueOf(v).Elem(), limit, space); ok {
+			return env, *v, nil
+		}
+	}
 	data, err := s.encoded(info, *v, limit)
 	if err != nil {
 		return nil, seen, err
@@ -90,6 +96,21 @@ func EncodeAt[T any](s *Sealer, limit int, v *T) (env []byte, seen T, err error)
 		return nil, seen, fmt.Errorf("it is encoded but cannot be decoded again: %w", err)
 	}
 	return env, seen, nil
+}
+
+// sealFlat returns the envelope of v, which is plain JSON and decodes to v; ok is false if that
+// is left to encoding/json, or too large.
+func (i *typeInfo) sealFlat(v reflect.Value, limit int, space *envelope.Space) (env []byte, ok bool) {
+	room := int(i.room.Load())
+	env, ok = i.flat.Append(envelope.Begin(space.Take(len(i.prefix)+envelope.SealRoom+room), i.prefix), v)
+	size := len(env) - len(i.prefix) - envelope.SealRoom
+	if !ok || size > limit {
+		return nil, false
+	}
+	if size > room && size <= envelope.Small {
+		i.room.Store(int64(size)) // so that the next one of this size is not moved
+	}
+	return space.Took(envelope.Finish(env, len(i.prefix))), true
 }
 
 // EncodeAny is Encode for a value whose static type is unknown, such as that of a

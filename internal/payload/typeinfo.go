@@ -6,8 +6,10 @@ import (
 	"reflect"
 	"strings"
 	"sync"
+	"sync/atomic"
 
 	"github.com/holdfast-dev/holdfast/internal/envelope"
+	"github.com/holdfast-dev/holdfast/internal/flat"
 )
 
 // typeInfo caches what is known about a type.
@@ -24,6 +26,9 @@ type typeInfo struct {
 	// exact: a value of this type decodes from its JSON to itself, so a live
 	// value need not be decoded. exactText: only if every string is UTF-8.
 	exact, exactText bool
+	// flat writes its JSON without encoding/json; nil: it is left to that.
+	flat *flat.Type
+	room *atomic.Int64 // bytes of the longest small one so far
 	// times: it may hold times, whose encoding includes their zone.
 	times bool
 	// ownEncode, ownDecode: JSON calls user methods on it.
@@ -44,6 +49,9 @@ func infoOf(t reflect.Type) *typeInfo {
 	i := &typeInfo{name: typeName(t), version: 1}
 	i.prefix = envelope.Prefix("json", i.name, 1)
 	i.exact, i.exactText = roundTripsExactly(t, 0)
+	if i.exact {
+		i.flat, i.room = flat.Of(t), new(atomic.Int64)
+	}
 	i.times = mayHoldTimes(t, map[reflect.Type]bool{})
 	i.ownEncode, i.ownDecode = ownCode(t, map[reflect.Type]bool{})
 	typeInfos.Store(t, i)
@@ -62,12 +70,14 @@ var (
 	jsonUnmarshaler = reflect.TypeFor[json.Unmarshaler]()
 	textMarshaler   = reflect.TypeFor[interface{ MarshalText() ([]byte, error) }]()
 	textUnmarshaler = reflect.TypeFor[interface{ UnmarshalText([]byte) error }]()
+	jsonNumber      = reflect.TypeFor[json.Number]()
 )
 
 // roundTripsExactly reports whether encoding/json is provably the identity for
 // values of t, and whether that needs their strings to be valid UTF-8. Whatever
 // is not plainly so (pointers, slices, maps, own methods, unexported or
-// unkept fields) is not.
+// unkept fields) is not. A field may have another name in JSON, and may be left out if
+// it is empty: it decodes to what it was.
 func roundTripsExactly(t reflect.Type, depth int) (exact, text bool) {
 	for _, own := range []reflect.Type{jsonMarshaler, jsonUnmarshaler, textMarshaler, textUnmarshaler} {
 		if t.Implements(own) || reflect.PointerTo(t).Implements(own) {
@@ -78,14 +88,16 @@ func roundTripsExactly(t reflect.Type, depth int) (exact, text bool) {
 	case reflect.Bool, reflect.Int, reflect.Int8, reflect.Int16, reflect.Int32, reflect.Int64,
 		reflect.Uint, reflect.Uint8, reflect.Uint16, reflect.Uint32, reflect.Uint64:
 		return true, false
+	case reflect.Float32, reflect.Float64:
+		return true, false // the shortest digits that make the same number are written
 	case reflect.String:
-		return t != reflect.TypeFor[json.Number](), true
+		return t != jsonNumber, true
 	case reflect.Struct:
 		if depth > 4 {
 			return false, false
 		}
 		for f := range t.Fields() {
-			if f.Anonymous || !f.IsExported() || f.Tag.Get("json") != "" {
+			if _, plain := flat.Name(&f); !plain {
 				return false, false
 			}
 			e, s := roundTripsExactly(f.Type, depth+1)
@@ -103,7 +115,8 @@ func roundTripsExactly(t reflect.Type, depth int) (exact, text bool) {
 func foldedTwins(t reflect.Type) bool {
 	seen := map[string]bool{}
 	for f := range t.Fields() {
-		folded := string(bytes.ToLower([]byte(f.Name)))
+		name, _ := flat.Name(&f)
+		folded := string(bytes.ToLower([]byte(name)))
 		if seen[folded] {
 			return true
 		}

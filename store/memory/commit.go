@@ -3,6 +3,7 @@ package memory
 import (
 	"context"
 	"fmt"
+	"slices"
 
 	"github.com/holdfast-dev/holdfast/store"
 	"github.com/holdfast-dev/holdfast/store/internal/draft"
@@ -10,19 +11,18 @@ import (
 
 // Commit implements store.Store.
 func (s *Store) Commit(ctx context.Context, batch []store.Change) []error {
-	errs := make([]error, len(batch))
 	if len(batch) == 0 {
-		return errs
+		return nil
 	}
 	if err := s.enter(ctx); err != nil {
-		for i := range errs {
-			errs[i] = err
-		}
-		return errs
+		return slices.Repeat([]error{err}, len(batch))
 	}
 	d := s.data
 	defer d.mu.Unlock()
-	clear(d.batch)
+	errs := s.take(len(batch))
+	if len(batch) > 1 {
+		clear(d.batch)
+	}
 	wrote := false
 	for i := range batch {
 		c := &batch[i]
@@ -40,6 +40,20 @@ func (s *Store) Commit(ctx context.Context, batch []store.Change) []error {
 	if wrote {
 		s.counts.Commits++
 	}
+	return errs
+}
+
+// take returns memory for n answers. It belongs to the caller of Commit.
+func (s *Store) take(n int) []error {
+	const chunk = 64
+	if n > chunk/4 {
+		return make([]error, n)
+	}
+	if len(s.answers) < n {
+		s.answers = make([]error, chunk)
+	}
+	errs := s.answers[:n:n]
+	s.answers = s.answers[n:]
 	return errs
 }
 
@@ -76,7 +90,7 @@ func (d *data) checkpoint(c *store.Change) error {
 		return err
 	}
 	for i := range c.Events {
-		r.append(&c.Events[i], c.EventEpoch(i))
+		r.append(&c.Events[i], c.Expect.Epoch)
 	}
 	return nil
 }

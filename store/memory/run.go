@@ -80,35 +80,36 @@ func copyMessage(m *store.Message) store.Message {
 // log keeps events in pages, so that a long log is never copied to grow. An
 // event never changes once it is in the log, so a copy of the page headers,
 // taken under the lock, may be read without the lock.
-type log struct{ pages [][]store.Event }
+type log struct {
+	pages [][]store.Event
+	n     int64 // events in them
+}
 
 const (
-	pageBits  = 8
+	pageBits  = 6 // a page of 64 is still allocated as a small object
 	pageSize  = 1 << pageBits
 	firstPage = 4 // most runs are short: the first page grows
 )
 
 func (l *log) append(e *store.Event) {
-	k := len(l.pages) - 1
-	if k < 0 || len(l.pages[k]) == pageSize {
-		size := pageSize
-		if k < 0 {
-			size = firstPage
-		}
-		l.pages = append(l.pages, make([]store.Event, 0, size))
-		k++
+	k, i := int(l.n>>pageBits), int(l.n&(pageSize-1))
+	switch {
+	case k > 0 && i == 0:
+		l.pages = append(l.pages, make([]store.Event, pageSize))
+	case k > 0:
+	case i == 0:
+		l.pages = append(l.pages, make([]store.Event, firstPage))
+	case i == len(l.pages[0]):
+		grown := make([]store.Event, 2*i)
+		copy(grown, l.pages[0])
+		l.pages[0] = grown
 	}
-	l.pages[k] = append(l.pages[k], *e)
+	l.pages[k][i] = *e
+	l.n++
 }
 
 // len returns the Seq of the last event.
-func (l *log) len() int64 {
-	k := len(l.pages) - 1
-	if k < 0 {
-		return 0
-	}
-	return int64(k)<<pageBits + int64(len(l.pages[k]))
-}
+func (l *log) len() int64 { return l.n }
 
 // at returns the event with this Seq, or nil.
 func (l *log) at(seq int64) *store.Event {
@@ -121,7 +122,7 @@ func (l *log) at(seq int64) *store.Event {
 
 func (l *log) last() *store.Event { return l.at(l.len()) }
 
-func (l *log) snapshot() log { return log{pages: slices.Clone(l.pages)} }
+func (l *log) snapshot() log { return log{pages: slices.Clone(l.pages), n: l.n} }
 
 // arena packs copies of small byte slices together, so that they cost a
 // checkpoint less than one allocation.

@@ -16,6 +16,8 @@ type Store struct {
 	// Under data.mu.
 	closed bool
 	counts store.Counts
+	// answers is memory for those of Commit: each is used once.
+	answers []error
 }
 
 var (

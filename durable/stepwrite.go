@@ -1,0 +1,34 @@
+package durable
+
+import (
+	"sync"
+	"time"
+
+	"github.com/holdfast-dev/holdfast/internal/commit"
+	"github.com/holdfast-dev/holdfast/store"
+)
+
+// stepWrite is a write of one event, with the memory for that event.
+type stepWrite struct {
+	commit.Write
+	event [1]store.Event
+}
+
+// stepWrites saves an allocation per step: nothing holds a write once it is durable.
+var stepWrites = sync.Pool{New: func() any { return new(stepWrite) }}
+
+// record commits the event of w, advances the scope's clock and returns the event's
+// time. The caller does not use w again.
+func (st *step) record(w *stepWrite) (store.Time, error) {
+	w.Events = w.event[:]
+	w.Clock, st.ended = st.ended, time.Time{}
+	err := st.call.scope.run.write(&w.Write)
+	at := w.At()
+	if err != nil {
+		return at, err // a store that has not answered may still be reading the event
+	}
+	*w = stepWrite{}
+	stepWrites.Put(w)
+	st.call.scope.lastAt, st.call.placed = at, false
+	return at, nil
+}

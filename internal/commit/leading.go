@@ -1,0 +1,55 @@
+package commit
+
+import (
+	"sync/atomic"
+	"time"
+
+	"github.com/holdfast-dev/holdfast/store"
+)
+
+// leading is one leader, from batch to batch.
+type leading struct {
+	sentAt   atomic.Int64 // when the batch was sent to the store, in nanoseconds since the anchor; 0: it is not in flight
+	relieved bool         // another leader has replaced it
+	// now is when the leader took the lead, if its write says so: what it leads at once is
+	// sent at that time. Zero: the clock has to be read.
+	now time.Time
+
+	// Used by the leader only.
+	batch   []store.Change
+	flights []*Log
+	ids     map[string]struct{} // of the runs in flights, unless there is only one
+}
+
+// takeLead makes the caller the leader. The mutex is held.
+func (c *Committer) takeLead() *leading {
+	l := c.spare
+	if c.spare = nil; l == nil {
+		l = &leading{ids: map[string]struct{}{}}
+	}
+	l.now = time.Time{}
+	c.leader = l
+	return l
+}
+
+// build returns the changes of the flights.
+func (l *leading) build() []store.Change {
+	if len(l.flights) == 1 {
+		return l.flights[0].build() // where it is: a change has 200 bytes
+	}
+	for i, lg := range l.flights {
+		l.batch[i] = lg.build()[0]
+	}
+	return l.batch
+}
+
+// begin notes that the batch is sent now, and returns when that is.
+func (l *leading) begin(anchor time.Time) (began time.Duration) {
+	if l.now.IsZero() {
+		began = time.Since(anchor)
+	} else {
+		began, l.now = l.now.Sub(anchor), time.Time{}
+	}
+	l.sentAt.Store(max(int64(began), 1))
+	return began
+}
