@@ -78,6 +78,7 @@ func OpenOptions(path string, o Options) (*Store, error) {
 		return nil, errors.Join(err, s.discard())
 	}
 	s.presence = newPresence(file, s.memory || o.NoPresence)
+	s.turns.init(file, s.memory)
 	s.listeners.init(file, s.memory || o.Watch < 0)
 	return s, nil
 }

@@ -42,6 +42,7 @@ type Store struct {
 	numbers numbers
 	updates map[string]*query // see tx
 	wal     wal
+	turns   turns
 
 	files     files
 	presence  *presence
@@ -95,6 +96,7 @@ func (s *Store) Close() error {
 		return nil
 	}
 	s.closed = true
+	s.turns.close()
 	// The writer is closed last: the last connection of all checkpoints the
 	// WAL, and the writer is the one that waits for the disk.
 	errs := []error{s.presence.close(marked), s.listeners.close(), s.readers.Close(), s.txs.close(), c.close()}
@@ -137,8 +139,10 @@ func (s *Store) take(ctx context.Context) (*conn, error) {
 			return nil, store.ErrClosed
 		}
 	}
+	s.turns.take(ctx, s.closing)
 	if c.raw == nil {
 		if err := s.whileBusy(ctx, func() error { return s.reopen(c) }); err != nil {
+			s.turns.give()
 			s.writer <- c
 			return nil, s.fail("reopen after an error", err, false)
 		}
@@ -150,6 +154,7 @@ func (s *Store) take(ctx context.Context) (*conn, error) {
 }
 
 func (s *Store) give(c *conn) {
+	s.turns.give()
 	s.tend(c)
 	s.writer <- c
 }
@@ -163,8 +168,14 @@ const (
 )
 
 // whileBusy repeats f as long as it finds the database locked by another
-// process. f must have done nothing in that case.
+// process. f must have done nothing in that case. The caller holds the writer.
 func (s *Store) whileBusy(ctx context.Context, f func() error) error {
+	err := f()
+	if !busy(err) {
+		return err
+	}
+	s.turns.met()
+	s.turns.take(ctx, s.closing)
 	return whileBusy(ctx, s.closing, f)
 }
 

@@ -24,7 +24,7 @@ var (
 		"cli":              {36, 6300, 30, 385, 69},
 		"store":            {23, 3010, 4, 353, 55},
 		"store/memory":     {14, 1500, 5, 199, 42},
-		"store/sqlite":     {39, 6720, 21, 412, 45},
+		"store/sqlite":     {42, 6950, 21, 412, 45},
 		"store/postgres":   {42, 8240, 31, 494, 55},
 
 		"cli/internal/show":   {12, 1000, 0, 190, 66},
@@ -46,7 +46,7 @@ var (
 		"internal/history.Past":  {37, 41, 6},
 		"internal/history.Audit": {28, 49, 5},
 		"cli.invocation":         {9, 56, 7},
-		"store/sqlite.Store":     {23, 84, 24},
+		"store/sqlite.Store":     {24, 84, 24},
 		"store/postgres.Store":   {28, 110, 23},
 	}
 )
