@@ -239,15 +239,10 @@ func (lg *Log) build() []store.Change {
 		c.Release = c.Release || w.Release
 		c.Yield = c.Yield || w.Yield
 	}
-<<<<<<< HEAD
-	f.change.Events = events
-	if n := len(f.change.Send); n > 0 {
-		f.change.Sent = make([]int64, n)
-	}
-	f.again = true
-	return f.change
-=======
 	c.Events, f.events = events, events
+	if n := len(c.Send); n > 0 {
+		c.Sent = make([]int64, n)
+	}
 	return f.change[:]
 }
 
@@ -263,7 +258,6 @@ func (lg *Log) buildPlain(w *Write) {
 		lg.head.Append(lg.id, &w.Events[i])
 	}
 	c.Expect.Epoch, c.Events = lg.head.Epoch, w.Events
->>>>>>> 0d7094b (durable, commit: a step takes the lock once, reads the clock half as often, and shares its allocations)
 }
 
 // handBack takes back the places of the flight: the store has not accepted its
