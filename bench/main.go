@@ -108,7 +108,7 @@ func command(ctx context.Context, out io.Writer, args []string) error {
 			words = strings.Split(*only, ",")
 		}
 		slog.SetDefault(slog.New(slog.DiscardHandler))
-		return scale(ctx, out, on, sizes, scaleTries, words, *asJSON)
+		return profiled(profiles, "bench", func() error { return scale(ctx, out, on, sizes, scaleTries, words, *asJSON) })
 	}
 	wanted, err := choose(*only, caseNames())
 	if err != nil {

@@ -87,7 +87,7 @@ func newScale(ctx context.Context, t *target, runs int) (address string, err err
 		if d.row.Attributes == nil {
 			d.row.Attributes = map[string]string{scaleAttribute: "south"}
 		}
-		if f.row != nil {
+		if d.row.Owner = ""; f.row != nil {
 			f.row(&d.row)
 		}
 		c := d.copy("sample "+f.name, begin)
@@ -162,11 +162,12 @@ func sealNewest(ctx context.Context, t *target, address string, s store.Store) e
 		return err
 	}
 	defer func() { _ = tx.Rollback() }() // after a commit there is nothing to undo
-	at := "run_no = (SELECT no FROM durable_runs WHERE id = $1) AND seq = $2"
+	// In SQLite parameters are numbered as they come.
+	at := "run_no = (SELECT no FROM durable_runs WHERE id = $2) AND seq = $3"
 	if t.name == "sqlite" {
-		at = "place = ((SELECT no FROM durable_runs WHERE id = $1) << 28) + $2"
+		at = "place = ((SELECT no FROM durable_runs WHERE id = $2) << 28) + $3"
 	}
-	seal, err := tx.PrepareContext(ctx, "UPDATE durable_events SET sum = $3 WHERE "+at)
+	seal, err := tx.PrepareContext(ctx, "UPDATE durable_events SET sum = $1 WHERE "+at)
 	if err != nil {
 		return err
 	}
@@ -195,7 +196,7 @@ func sealRun(ctx context.Context, s store.Store, seal *sql.Stmt, id string) erro
 			return err
 		}
 		sum = store.Seal(id, sum, &e)
-		if _, err := seal.ExecContext(ctx, id, e.Seq, int64(sum)); err != nil {
+		if _, err := seal.ExecContext(ctx, int64(sum), id, e.Seq); err != nil {
 			return err
 		}
 	}

@@ -21,21 +21,41 @@ type check struct {
 }
 
 func doctorCommand(a *app) *cobra.Command {
-	var quick bool
+	var quick, all bool
 	cmd := a.command(spec{
 		use: "doctor", short: "Look for what is wrong with a store",
-		long: `doctor looks at the store, its schema, who executes, what is stuck, and whether every
-run can be read. It changes nothing, and exits with 6 when it finds a problem.`,
+		long: `doctor looks at the store, its schema, who executes, what is stuck, and whether the
+newest runs can be read, or every run with --all. It changes nothing, and exits with 6 when
+it finds a problem.`,
 		example: `  durable doctor
-  durable doctor --quick
+  durable doctor --all
   durable stuck`,
-		do: func(c *invocation, _ []string) error { return doctor(c, quick) },
+		do: func(c *invocation, _ []string) error {
+			switch {
+			case quick && all:
+				return show.Usage("--quick reads no run, and --all reads every one")
+			case quick:
+				return doctor(c, 0)
+			case all:
+				return doctor(c, -1)
+			}
+			return doctor(c, doctorReads)
+		},
 	})
-	cmd.Flags().BoolVar(&quick, "quick", false, "do not read every run")
+	cmd.Flags().BoolVar(&quick, "quick", false, "do not read runs")
+	cmd.Flags().BoolVar(&all, "all", false, "read every run, which takes a while")
 	return cmd
 }
 
-func doctor(c *invocation, quick bool) error {
+const (
+	// doctorReads is how many runs are read unless all are.
+	doctorReads = 100
+	// doctorStuck is how many stuck runs of each kind are looked for.
+	doctorStuck = 100
+)
+
+// doctor checks a store, and reads that many of its runs; negative: all.
+func doctor(c *invocation, reads int64) error {
 	var list []check
 	add := func(name, state, next, format string, args ...any) {
 		list = append(list, check{name, state, fmt.Sprintf(format, args...), next})
@@ -61,17 +81,22 @@ func doctor(c *invocation, quick bool) error {
 	}
 	add("store", "ok", "", "%s, %s", storeKind(l.Store), show.Plural(int(total), "run"))
 	checkExecutors(c, l, add)
-	stuck, err := l.Stuck(c.ctx)
+	stuck, err := operate.On(l.Engine).Stuck(c.ctx, doctorStuck)
 	switch {
 	case err != nil:
 		add("stuck", "problem", "", "%s", err)
+	case len(stuck) >= doctorStuck:
+		add("stuck", "warning", c.self("stuck"), "%s or more cannot go on", show.Plural(len(stuck), "run"))
 	case len(stuck) > 0:
 		add("stuck", "warning", c.self("stuck"), "%s cannot go on", show.Plural(len(stuck), "run"))
 	default:
 		add("stuck", "ok", "", "nothing")
 	}
-	if !quick {
-		checkIntegrity(c, l, total, add)
+	if reads < 0 {
+		reads = total
+	}
+	if reads > 0 || total == 0 {
+		checkIntegrity(c, l, total, reads, add)
 	}
 	return diagnosis(c, list)
 }
@@ -117,14 +142,18 @@ func checkExecutors(c *invocation, l *target.Local, add adder) {
 	}
 }
 
-func checkIntegrity(c *invocation, l *target.Local, total int64, add adder) {
-	bar := c.bar(total, "reading runs")
+func checkIntegrity(c *invocation, l *target.Local, total, reads int64, add adder) {
+	reads = min(reads, total)
+	bar := c.bar(reads, "reading runs")
 	defer bar.End()
-	sound := true
+	sound, n := true, int64(0)
 	for v, err := range operate.On(l.Engine).VerifyAll(c.ctx, store.Filter{}) {
 		if err != nil {
 			add("integrity", "problem", "", "%s", err)
 			return
+		}
+		if n++; n > reads && reads < total {
+			break
 		}
 		bar.Add(1)
 		corrupt, incompatible := tally(&v)
@@ -140,7 +169,10 @@ func checkIntegrity(c *invocation, l *target.Local, total int64, add adder) {
 			sound = false
 		}
 	}
-	if sound {
+	switch {
+	case sound && reads < total:
+		add("integrity", "ok", c.self("doctor", "--all"), "the newest %d of %s sound", reads, show.Plural(int(total), "run"))
+	case sound:
 		add("integrity", "ok", "", "%s sound", show.Plural(int(total), "run"))
 	}
 }

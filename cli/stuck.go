@@ -6,20 +6,27 @@ import (
 )
 
 func stuckCommand(a *app) *cobra.Command {
-	return a.command(spec{
+	limit := 100
+	cmd := a.command(spec{
 		use: "stuck", short: "List runs that cannot go on by themselves, and what to do",
 		long: `stuck lists the runs that cannot go on by themselves: parked, paused, quarantined, left
 by a process that is gone, or without anybody alive who has their code; each with the
-reason and the next command. It exits with 6 when there is one.`,
+reason and the next command. It exits with 6 when there is one.
+
+A run that waits for a child of which it will not hear is found only if no more runs wait
+than --limit; with --limit 0 every run that waits is looked at.`,
 		example: `  durable stuck
   durable stuck --json
   durable resume order-42 --dry-run`,
 		do: func(c *invocation, _ []string) error {
+			if limit < 0 {
+				return show.Usage("--limit must not be negative")
+			}
 			t, err := c.target()
 			if err != nil {
 				return err
 			}
-			list, err := t.Stuck(c.ctx)
+			list, err := t.Stuck(c.ctx, limit)
 			if err != nil {
 				return err
 			}
@@ -40,7 +47,12 @@ reason and the next command. It exits with 6 when there is one.`,
 			if !c.flags.json {
 				c.out.Table(rows)
 			}
+			if limit > 0 && len(list) >= limit {
+				c.say("There may be more; see them with --limit 0.")
+			}
 			return show.Quiet(ExitFound)
 		},
 	})
+	cmd.Flags().IntVar(&limit, "limit", limit, "how many of each kind at most; 0: all")
+	return cmd
 }

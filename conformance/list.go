@@ -154,6 +154,22 @@ func listFields(t *T) {
 	} {
 		t.requireListed(s, shelf, name, f, func(*store.Run) bool { return true })
 	}
+	if c := capabilities(s).RunKinds; c != nil {
+		want := map[store.RunKind]bool{}
+		for i := range shelf {
+			if r := &shelf[i]; !r.Status.Terminal() {
+				want[store.RunKind{Workflow: r.Workflow, Version: r.Version, Queue: r.Queue}] = true
+			}
+		}
+		kinds, err := c.RunKinds(t.Context())
+		require.NoError(t, err)
+		got := map[store.RunKind]bool{}
+		for _, k := range kinds {
+			require.False(t, got[k], "a kind is told once")
+			got[k] = true
+		}
+		require.Equal(t, want, got, "the kinds of unfinished runs, and no others")
+	}
 }
 
 func listPairs(t *T) {

@@ -93,9 +93,7 @@ func (op *Operator) Jump(ctx context.Context, id string, to int64, o JumpOptions
 			asked = true
 			continue // what was in progress is recorded now
 		}
-		goesOn, err := op.jump(ctx, v, rv, o, own)
-		held := heldByOther(v.Row, "was not taken back; try again once that run has ended", err)
-		switch {
+		switch goesOn, err := op.jump(ctx, v, rv, o, own); {
 		case err == nil:
 			if goesOn {
 				op.desk.GoOn(ctx, id)
@@ -103,8 +101,8 @@ func (op *Operator) Jump(ctx context.Context, id string, to int64, o JumpOptions
 			return rv.plan, nil
 		case commit.Overtaken(err) && tries < 8:
 			continue // another act on the run happened at the same moment
-		case held != nil:
-			return rv.plan, held
+		case errors.Is(err, store.ErrOccupied):
+			return rv.plan, commit.Occupied("was not taken back; try again once that run has ended", err)
 		default:
 			return rv.plan, fmt.Errorf("durable: jumping in run %s: %w", id, storeError(err))
 		}

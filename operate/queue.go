@@ -165,17 +165,12 @@ func (op *Operator) unserved(ctx context.Context, live *stuck.Live, s *store.Que
 	failed := func(err error) error {
 		return fmt.Errorf("durable: queue %q: counting its runs: %w", s.Name, storeError(err))
 	}
-	waiting := store.Filter{Queues: []string{s.Name}, Statuses: []store.Status{store.Pending, store.Interrupted}}
-	workflows, err := op.store.Count(ctx, waiting, store.ByWorkflow)
-	if err != nil {
-		return 0, failed(err)
-	}
-	versions, err := op.store.Count(ctx, waiting, store.ByVersion)
+	kinds, err := stuck.KindsOf(ctx, op.store)
 	if err != nil {
 		return 0, failed(err)
 	}
 	seen := 0
-	filters := live.UnservedIn(s.Name, workflows, versions)
+	filters := live.UnservedIn(s.Name, kinds)
 	for _, f := range filters {
 		f.OldestFirst = true
 		for row, err := range op.desk.Runs(ctx, f) {

@@ -95,7 +95,9 @@ func (l *stuckList) kinds(ctx context.Context) ([][]store.Filter, error) {
 	if failed[""] > 0 {
 		kinds = append(kinds, []store.Filter{quarantined})
 	}
-	kinds = append(kinds, []store.Filter{{Orphaned: true, WithLast: true}})
+	// Those that rest are mostly about to be claimed.
+	kinds = append(kinds, []store.Filter{{Statuses: []store.Status{store.Running, store.Resuming}, Orphaned: true, WithLast: true}},
+		[]store.Filter{{Statuses: stuck.Resting, Orphaned: true, WithLast: true}})
 	// An import of a completed run that did not finish: it looks as if it ran, and has no owner.
 	importing := store.Filter{Statuses: []store.Status{store.Running}, Codes: []string{durable.CodeImporting}}
 	half, err := count(ctx, importing, "")
@@ -105,25 +107,11 @@ func (l *stuckList) kinds(ctx context.Context) ([][]store.Filter, error) {
 	if half[""] > 0 {
 		kinds = append(kinds, []store.Filter{importing})
 	}
-	resting := store.Filter{Statuses: stuck.Resting}
-	workflows, err := count(ctx, resting, store.ByWorkflow)
-	if err != nil {
-		return nil, err
+	all, err := stuck.KindsOf(ctx, l.op.store)
+	if err != nil || len(all) == 0 {
+		return kinds, err
 	}
-	if len(workflows) == 0 {
-		return kinds, nil
-	}
-	versions, err := count(ctx, resting, store.ByVersion)
-	if err != nil {
-		return nil, err
-	}
-	var queues map[string]int64
-	if l.live.Picky() {
-		if queues, err = count(ctx, resting, store.ByQueue); err != nil {
-			return nil, err
-		}
-	}
-	kinds = append(kinds, append([]store.Filter{{Statuses: stuck.Resting, Paused: true}}, l.live.Unserved(workflows, versions, queues)...))
+	kinds = append(kinds, append([]store.Filter{{Statuses: stuck.Resting, Paused: true}}, l.live.Unserved(all)...))
 	parked, err := count(ctx, store.Filter{Statuses: []store.Status{store.Interrupted}}, store.ByCode)
 	if err != nil {
 		return nil, err
@@ -158,7 +146,7 @@ func (l *stuckList) add(ctx context.Context, kind []store.Filter) error {
 	n, seen := 0, 0
 	for _, f := range kind {
 		f.OldestFirst = true
-		claimable := f.WithLast && !f.Orphaned
+		claimable := f.WithLast && !f.Orphaned || f.Orphaned && l.limit > 0 && !slices.Contains(f.Statuses, store.Running)
 		if l.limit > 0 {
 			f.Limit = min(l.limit+1, stuckPage) // as many as are wanted, mostly
 		}
@@ -186,8 +174,10 @@ func (l *stuckList) add(ctx context.Context, kind []store.Filter) error {
 func (l *stuckList) addUnheard(ctx context.Context) error {
 	waiting := store.Filter{Statuses: []store.Status{store.Waiting}, OldestFirst: true, WithLast: true}
 	if l.limit > 0 {
-		n, err := l.op.store.Count(ctx, waiting, "")
-		if err != nil || n[""] > int64(l.limit) {
+		some := waiting
+		some.Limit, some.WithLast = l.limit, false
+		page, err := l.op.store.List(ctx, some)
+		if err != nil || page.Next != "" {
 			return err
 		}
 	}

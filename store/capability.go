@@ -98,6 +98,21 @@ type TxCommitter interface {
 	CommitIn(ctx context.Context, tx any, c Change) error
 }
 
+// RunKinds is a store that says what kinds of runs it has without counting them.
+type RunKinds interface {
+	// RunKinds returns the kinds of the runs that have not ended, each once, in no
+	// order. How long it takes depends on how many kinds there are, and not on how
+	// many runs.
+	RunKinds(ctx context.Context) ([]RunKind, error)
+}
+
+// RunKind is what runs have in common that the same executors take.
+type RunKind struct {
+	Workflow string `db:"workflow"`
+	Version  string `db:"version"`
+	Queue    string `db:"queue"` // empty: on no queue
+}
+
 // Capabilities are the optional abilities of one store; a nil field means that
 // the store lacks that ability.
 type Capabilities struct {
@@ -114,6 +129,7 @@ type Capabilities struct {
 	Schedules     Schedules
 	Requests      Requests
 	Loader        Loader
+	RunKinds      RunKinds
 }
 
 // CapabilitiesOf probes s.
@@ -136,5 +152,6 @@ func CapabilitiesOf(s Store) Capabilities {
 	c.Schedules, _ = s.(Schedules)
 	c.Requests, _ = s.(Requests)
 	c.Loader, _ = s.(Loader)
+	c.RunKinds, _ = s.(RunKinds)
 	return c
 }

@@ -121,20 +121,8 @@ func (u *unservedRuns) count(ctx context.Context, live *stuck.Live) (map[code]*s
 
 // unserved returns what selects the resting runs that no live executor takes.
 func (u *unservedRuns) unserved(ctx context.Context, live *stuck.Live) ([]store.Filter, error) {
-	resting := store.Filter{Statuses: stuck.Resting}
-	workflows, err := u.o.Store.Count(ctx, resting, store.ByWorkflow)
-	if err != nil || len(workflows) == 0 {
-		return nil, err
-	}
-	versions, err := u.o.Store.Count(ctx, resting, store.ByVersion)
-	var queues map[string]int64
-	if err == nil && live.Picky() {
-		queues, err = u.o.Store.Count(ctx, resting, store.ByQueue)
-	}
-	if err != nil {
-		return nil, err
-	}
-	return live.Unserved(workflows, versions, queues), nil
+	kinds, err := stuck.KindsOf(ctx, u.o.Store)
+	return live.Unserved(kinds), err
 }
 
 // report logs what has changed since the last look.

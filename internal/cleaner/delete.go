@@ -42,7 +42,10 @@ type family struct {
 func (c *cleaning) run(ctx context.Context) error {
 	f := store.Filter{Statuses: c.options.Statuses, Workflows: c.options.Workflows, WithLast: !c.options.Force && (c.keep.archived() || c.Archives)}
 	if !c.options.All && c.keep.KeepCount == 0 && len(c.keep.perWorkflow) == 0 {
-		f.EndedTo = c.now.Add(-c.keep.KeepFor) // the others are too young
+		// The others are too young. A run that ended by then was created by then; where
+		// clocks differ by more than the run took, it is deleted a little later.
+		f.EndedTo = c.now.Add(-c.keep.KeepFor)
+		f.CreatedTo = f.EndedTo
 	}
 	if len(f.Statuses) == 0 {
 		f.Statuses = []store.Status{store.Completed, store.Failed, store.Cancelled}

@@ -1,6 +1,8 @@
 package stuck
 
 import (
+	"cmp"
+	"context"
 	"maps"
 	"slices"
 
@@ -58,61 +60,39 @@ func (l *Live) HasCode(row *store.Run) bool {
 	return l.Serves(&onNone)
 }
 
-// Picky reports whether one of the executors takes runs only from some queues.
-func (l *Live) Picky() bool {
-	return slices.ContainsFunc(l.executors, func(x store.Executor) bool {
-		return x.ID != l.idle && slices.ContainsFunc(x.Serves, func(s store.Served) bool { return len(s.Queues) > 0 })
-	})
-}
-
-// versions returns the versions of a workflow that the executors serve, on those queues that
-// takes reports.
-func (l *Live) versions(workflow string, takes func(queues []string) bool) []string {
-	var all []string
-	for _, x := range l.executors {
-		if x.ID == l.idle {
-			continue
-		}
-		for _, s := range x.Serves {
-			if s.Workflow == workflow && takes(s.Queues) {
-				all = append(all, s.Versions...)
-			}
+// Unserved returns filters for the resting runs of these kinds whose code none of the executors
+// has, and for those on a queue from which none that has their code takes runs. It works by
+// kinds: a store in which 100,000 runs sleep soundly is not read row by row to find that none
+// of them is stuck. No run is selected by two of them.
+func (l *Live) Unserved(kinds []store.RunKind) []store.Filter {
+	type code struct{ workflow, queue string }
+	served, versions := map[string]bool{}, map[code][]string{} // of which somebody has a version
+	other := map[string][]string{}                             // versions that nobody has
+	for _, k := range kinds {
+		row := store.Run{Workflow: k.Workflow, Version: k.Version, Queue: k.Queue}
+		served[k.Workflow] = served[k.Workflow] || l.hasWorkflow(k.Workflow)
+		switch {
+		case l.Serves(&row):
+		case l.HasCode(&row):
+			c := code{k.Workflow, k.Queue}
+			versions[c] = append(versions[c], k.Version)
+		default:
+			other[k.Workflow] = append(other[k.Workflow], k.Version)
 		}
 	}
-	return all
-}
-
-// Unserved returns filters for the resting runs whose code none of the executors has,
-// given how many runs of each workflow and of each version rest; and for those on a queue from
-// which none that has their code takes runs, given how many of each queue rest, or nil
-// unless Picky. It works by counting:
-// a store in which 100,000 runs sleep soundly is not read row by row to find that none
-// of them is stuck. No run is selected by two of them.
-func (l *Live) Unserved(byWorkflow, byVersion, byQueue map[string]int64) []store.Filter {
-	var nobody []string // workflows of which no executor serves any version
+	var nobody []string
 	var filters []store.Filter
-	versions := slices.Sorted(maps.Keys(byVersion))
-	for _, w := range slices.Sorted(maps.Keys(byWorkflow)) {
-		served := l.versions(w, func([]string) bool { return true })
-		if len(served) == 0 {
+	for _, w := range slices.Sorted(maps.Keys(served)) {
+		if !served[w] {
 			nobody = append(nobody, w)
 			continue
 		}
-		var here, other []string
-		for _, v := range versions {
-			if slices.Contains(served, v) {
-				here = append(here, v)
-			} else {
-				other = append(other, v)
-			}
+		if len(other[w]) > 0 {
+			filters = append(filters, store.Filter{Statuses: Resting, Workflows: []string{w}, Versions: distinct(other[w])})
 		}
-		if len(other) > 0 {
-			filters = append(filters, store.Filter{Statuses: Resting, Workflows: []string{w}, Versions: other})
-		}
-		for _, q := range slices.Sorted(maps.Keys(byQueue)) {
-			taken := l.versions(w, func(queues []string) bool { return q == "" || len(queues) == 0 || slices.Contains(queues, q) })
-			if left := slices.DeleteFunc(slices.Clone(here), func(v string) bool { return slices.Contains(taken, v) }); len(left) > 0 {
-				filters = append(filters, store.Filter{Statuses: Resting, Workflows: []string{w}, Versions: left, Queues: []string{q}})
+		for _, c := range slices.SortedFunc(maps.Keys(versions), func(a, b code) int { return cmp.Compare(a.queue, b.queue) }) {
+			if c.workflow == w {
+				filters = append(filters, store.Filter{Statuses: Resting, Workflows: []string{w}, Versions: distinct(versions[c]), Queues: []string{c.queue}})
 			}
 		}
 	}
@@ -122,11 +102,43 @@ func (l *Live) Unserved(byWorkflow, byVersion, byQueue map[string]int64) []store
 	return filters
 }
 
+// hasWorkflow reports whether one of the executors has some version of a workflow.
+func (l *Live) hasWorkflow(workflow string) bool {
+	return slices.ContainsFunc(l.executors, func(x store.Executor) bool {
+		return x.ID != l.idle && slices.ContainsFunc(x.Serves, func(s store.Served) bool { return s.Workflow == workflow && len(s.Versions) > 0 })
+	})
+}
+
 // UnservedIn returns the filters of Unserved for the runs of one queue that need a place.
-func (l *Live) UnservedIn(queue string, byWorkflow, byVersion map[string]int64) []store.Filter {
-	filters := l.Unserved(byWorkflow, byVersion, map[string]int64{queue: 1})
+func (l *Live) UnservedIn(queue string, kinds []store.RunKind) []store.Filter {
+	kinds = slices.DeleteFunc(slices.Clone(kinds), func(k store.RunKind) bool { return k.Queue != queue })
+	filters := l.Unserved(kinds)
 	for i := range filters {
 		filters[i].Queues, filters[i].Statuses = []string{queue}, []store.Status{store.Pending, store.Interrupted}
 	}
 	return filters
 }
+
+// KindsOf returns the kinds of the unfinished runs of a store. One that cannot tell them, and
+// counts runs, has every combination of their workflows, versions and queues.
+func KindsOf(ctx context.Context, st store.Store) (kinds []store.RunKind, err error) {
+	if c := store.CapabilitiesOf(st).RunKinds; c != nil {
+		return c.RunKinds(ctx)
+	}
+	var counts [3]map[string]int64
+	for i, by := range []string{store.ByWorkflow, store.ByVersion, store.ByQueue} {
+		if counts[i], err = st.Count(ctx, store.Filter{Statuses: Resting}, by); err != nil {
+			return nil, err
+		}
+	}
+	for w := range counts[0] {
+		for v := range counts[1] {
+			for q := range counts[2] {
+				kinds = append(kinds, store.RunKind{Workflow: w, Version: v, Queue: q})
+			}
+		}
+	}
+	return kinds, nil
+}
+
+func distinct(list []string) []string { return slices.Compact(slices.Sorted(slices.Values(list))) }

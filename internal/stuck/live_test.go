@@ -1,12 +1,15 @@
 package stuck_test
 
 import (
+	"errors"
+	"fmt"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 
 	"github.com/holdfast-dev/holdfast/internal/stuck"
 	"github.com/holdfast-dev/holdfast/store"
+	"github.com/holdfast-dev/holdfast/store/memory"
 )
 
 // executors are two servers, a dead one and the engine of a command.
@@ -33,29 +36,34 @@ func TestOnlyTheLiveServeRuns(t *testing.T) {
 	require.False(t, others.Serves(&store.Run{Workflow: "report"}), "by an idle one alone")
 }
 
-// The filters select the runs of which somebody has to be told, and no others: a
-// workflow that is served in every version that rests costs no query.
-func TestRunsThatNobodyServesAreFoundByCounting(t *testing.T) {
-	live := stuck.LiveOf(executors, "command")
-	byVersion := map[string]int64{"": 7, "v1": 1, "v3": 2}
-	require.Equal(t, []store.Filter{
-		{Statuses: stuck.Resting, Workflows: []string{"mail"}, Versions: []string{"v1", "v3"}},
-		{Statuses: stuck.Resting, Workflows: []string{"order"}, Versions: []string{"", "v3"}},
-		{Statuses: stuck.Resting, Workflows: []string{"refund", "report"}},
-	}, live.Unserved(map[string]int64{"order": 5, "refund": 2, "mail": 1, "report": 2}, byVersion, nil))
-
-	require.Empty(t, live.Unserved(map[string]int64{"mail": 3}, map[string]int64{"": 3}, nil))
-	require.Empty(t, live.Unserved(nil, nil, nil))
+// kinds are those of runs on no queue: workflow, version, workflow, version …
+func kinds(of ...string) (list []store.RunKind) {
+	for i := 0; i < len(of); i += 2 {
+		list = append(list, store.RunKind{Workflow: of[i], Version: of[i+1]})
+	}
+	return list
 }
 
-func TestRunsOfQueuesThatNobodyTakesThemFromAreFoundByCounting(t *testing.T) {
+// The filters select the runs of which somebody has to be told, and no others: a
+// workflow that is served in every version that rests costs no query.
+func TestRunsThatNobodyServesAreFoundByTheirKinds(t *testing.T) {
+	live := stuck.LiveOf(executors, "command")
+	require.Equal(t, []store.Filter{
+		{Statuses: stuck.Resting, Workflows: []string{"mail"}, Versions: []string{"v1"}},
+		{Statuses: stuck.Resting, Workflows: []string{"order"}, Versions: []string{"", "v3"}},
+		{Statuses: stuck.Resting, Workflows: []string{"refund", "report"}},
+	}, live.Unserved(kinds("order", "v3", "order", "v1", "order", "", "refund", "", "refund", "v1", "mail", "v1", "mail", "", "report", "")))
+
+	require.Empty(t, live.Unserved(kinds("mail", "")))
+	require.Empty(t, live.Unserved(nil))
+}
+
+func TestRunsOfQueuesThatNobodyTakesThemFromAreFoundByTheirKinds(t *testing.T) {
 	live := stuck.LiveOf([]store.Executor{
 		{ID: "a", Live: true, Serves: []store.Served{{Workflow: "mail", Versions: []string{"v1"}, Queues: []string{"emails", "fast"}}}},
 		{ID: "b", Live: true, Serves: []store.Served{{Workflow: "mail", Versions: []string{"v1", "v2"}, Queues: []string{"fast"}}, {Workflow: "order", Versions: []string{"v1"}}}},
 		{ID: "c", Live: true, Serves: []store.Served{{Workflow: "report", Versions: []string{"v1"}, Queues: []string{"fast"}}}},
 	}, "c")
-	require.True(t, live.Picky())
-	require.False(t, stuck.LiveOf(executors, "").Picky())
 	run := func(queue, version string) *store.Run {
 		return &store.Run{Workflow: "mail", Version: version, Queue: queue}
 	}
@@ -64,18 +72,39 @@ func TestRunsOfQueuesThatNobodyTakesThemFromAreFoundByCounting(t *testing.T) {
 	require.False(t, live.Serves(run("letters", "v1")))
 	require.True(t, live.Serves(run("", "v2")))
 
-	byWorkflow, byVersion := map[string]int64{"mail": 3, "order": 1, "report": 1}, map[string]int64{"v1": 2, "v2": 2}
-	all := live.Unserved(byWorkflow, byVersion, map[string]int64{"": 9, "emails": 1, "fast": 1, "letters": 1})
+	all := kinds("order", "v1", "order", "v2", "report", "v1", "mail", "v2")
+	for _, queue := range []string{"emails", "fast", "letters"} {
+		for _, version := range []string{"v2", "v1"} {
+			all = append(all, store.RunKind{Workflow: "mail", Version: version, Queue: queue})
+		}
+	}
 	require.Equal(t, []store.Filter{
 		{Statuses: stuck.Resting, Workflows: []string{"mail"}, Versions: []string{"v2"}, Queues: []string{"emails"}},
 		{Statuses: stuck.Resting, Workflows: []string{"mail"}, Versions: []string{"v1", "v2"}, Queues: []string{"letters"}},
 		{Statuses: stuck.Resting, Workflows: []string{"order"}, Versions: []string{"v2"}},
 		{Statuses: stuck.Resting, Workflows: []string{"report"}},
-	}, all)
+	}, live.Unserved(all))
 	inLine := []store.Status{store.Pending, store.Interrupted}
 	require.Equal(t, []store.Filter{
 		{Statuses: inLine, Workflows: []string{"mail"}, Versions: []string{"v2"}, Queues: []string{"emails"}},
-		{Statuses: inLine, Workflows: []string{"order"}, Versions: []string{"v2"}, Queues: []string{"emails"}},
-		{Statuses: inLine, Workflows: []string{"report"}, Queues: []string{"emails"}},
-	}, live.UnservedIn("emails", byWorkflow, byVersion))
+	}, live.UnservedIn("emails", all))
+}
+
+// A store that cannot tell its kinds counts its runs: what it returns has all kinds, and more.
+func TestAStoreThatCountsHasAllItsKinds(t *testing.T) {
+	s := memory.Open()
+	defer s.Close()
+	for i, k := range []store.RunKind{{Workflow: "a", Version: "1"}, {Workflow: "b", Version: "2", Queue: "q"}, {Workflow: "b", Version: "2", Queue: "q"}} {
+		row := &store.Run{ID: fmt.Sprint(i), Workflow: k.Workflow, Version: k.Version, Queue: k.Queue, Status: store.Pending, Epoch: 1, CreatedAt: 1}
+		e := store.Event{Seq: 1, Type: store.WorkflowCreated}
+		e.Sum = store.Seal(row.ID, 0, &e)
+		require.NoError(t, errors.Join(s.Commit(t.Context(), []store.Change{{RunID: row.ID, Expect: store.Expect{Absent: true}, Create: row, Events: []store.Event{e}}})...))
+	}
+	told, err := stuck.KindsOf(t.Context(), s)
+	require.NoError(t, err)
+	require.ElementsMatch(t, []store.RunKind{{Workflow: "a", Version: "1"}, {Workflow: "b", Version: "2", Queue: "q"}}, told)
+	counted, err := stuck.KindsOf(t.Context(), struct{ store.Store }{s})
+	require.NoError(t, err)
+	require.Len(t, counted, 8)
+	require.Subset(t, counted, told)
 }

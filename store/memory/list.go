@@ -77,6 +77,23 @@ func (s *Store) Count(ctx context.Context, f store.Filter, by string) (map[strin
 	return counts, nil
 }
 
+// RunKinds implements store.RunKinds.
+func (s *Store) RunKinds(ctx context.Context) (kinds []store.RunKind, err error) {
+	if err := s.read(ctx); err != nil {
+		return nil, err
+	}
+	defer s.data.mu.Unlock()
+	seen := map[store.RunKind]bool{}
+	for _, r := range s.data.runs {
+		k := store.RunKind{Workflow: r.row.Workflow, Version: r.row.Version, Queue: r.row.Queue}
+		if !r.row.Status.Terminal() && !seen[k] {
+			seen[k] = true
+			kinds = append(kinds, k)
+		}
+	}
+	return kinds, nil
+}
+
 // matching returns the runs that f selects, in no order.
 func (d *data) matching(f store.Filter) []*run {
 	now := d.now()

@@ -30,16 +30,6 @@ func (c *census) isLive(id string) bool { return c.live[id] }
 // free returns the owners whose runs may be claimed, including the empty owner.
 func (c *census) free() driverValue { return texts(append([]string{""}, c.gone...)...) }
 
-func (c *census) liveList() []string {
-	ids := make([]string, 0, len(c.live))
-	for id, live := range c.live {
-		if live {
-			ids = append(ids, id)
-		}
-	}
-	return ids
-}
-
 // census reads all executors. There are few.
 func (s *Store) census(q querier) (*census, error) {
 	name := "executors_portable"

@@ -16,11 +16,11 @@ func (s *Store) List(ctx context.Context, f store.Filter) (store.Page, error) {
 		return store.Page{}, err
 	}
 	defer s.calls.Done()
-	live, err := s.liveFor(ctx, f)
+	gone, err := s.goneFor(ctx, f)
 	if err != nil {
 		return store.Page{}, err
 	}
-	l, err := s.dialect().List(f, live)
+	l, err := s.dialect().List(f, gone)
 	if err != nil {
 		return store.Page{}, err
 	}
@@ -71,11 +71,11 @@ func (s *Store) Count(ctx context.Context, f store.Filter, by string) (map[strin
 		return nil, err
 	}
 	defer s.calls.Done()
-	live, err := s.liveFor(ctx, f)
+	gone, err := s.goneFor(ctx, f)
 	if err != nil {
 		return nil, err
 	}
-	sql, args, err := s.dialect().Count(f, by, live)
+	sql, args, err := s.dialect().Count(f, by, gone)
 	if err != nil {
 		return nil, err
 	}
@@ -99,8 +99,17 @@ func (s *Store) Count(ctx context.Context, f store.Filter, by string) (map[strin
 	return counts, nil
 }
 
-// liveFor returns the live executors where the filter needs them.
-func (s *Store) liveFor(ctx context.Context, f store.Filter) ([]string, error) {
+// RunKinds implements store.RunKinds.
+func (s *Store) RunKinds(ctx context.Context) (kinds []store.RunKind, err error) {
+	if err := s.enter(ctx); err != nil {
+		return nil, err
+	}
+	defer s.calls.Done()
+	return kinds, described("list kinds of runs", s.selectRows(ctx, s.db, &kinds, s.sql.Text("kinds")))
+}
+
+// goneFor returns the executors that own runs and are not live, where the filter needs them.
+func (s *Store) goneFor(ctx context.Context, f store.Filter) ([]string, error) {
 	if !f.Orphaned {
 		return nil, nil
 	}
@@ -113,7 +122,7 @@ func (s *Store) liveFor(ctx context.Context, f store.Filter) ([]string, error) {
 	if err != nil {
 		return nil, described("list executors", err)
 	}
-	return all.liveList(), nil
+	return all.gone, nil
 }
 
 // selectRows reads into a slice of structs. Reading twice does no harm, so

@@ -228,9 +228,17 @@ func (s *Store) holders(ctx context.Context) string {
 func (s *Store) dialect() sqlstore.Dialect {
 	rename := qualified(s.schema)
 	return sqlstore.Dialect{
-		Param:      func(n int) string { return fmt.Sprintf("$%d", n) },
-		AnyOf:      func(column, param string) string { return column + " = ANY(CAST(" + param + " AS text[]))" },
-		Array:      func(list []string) any { return names(list...) },
+		Param: func(n int) string { return fmt.Sprintf("$%d", n) },
+		AnyOf: func(column, param string) string { return column + " = ANY(CAST(" + param + " AS text[]))" },
+		Array: func(list []string) any { return names(list...) },
+		Bar: func(column string) string {
+			if strings.HasSuffix(column, "_at") {
+				return "(" + column + " + 0)"
+			}
+			return "(" + column + " || '')"
+		},
+		Owned:      []string{"owner <> ''"},
+		Mail:       "mail AND inbox > seen",
 		Runs:       rename("durable_runs"),
 		Attributes: rename("durable_attributes"),
 		LastSeq:    "(SELECT pg_catalog.max(e.seq) FROM " + rename("durable_events") + " AS e WHERE e.run_no = no)",

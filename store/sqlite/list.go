@@ -4,6 +4,7 @@ package sqlite
 
 import (
 	"context"
+	"slices"
 
 	"github.com/jmoiron/sqlx"
 
@@ -14,11 +15,11 @@ import (
 // List implements store.Store. A page has at most sqlstore.MaxPage runs.
 func (s *Store) List(ctx context.Context, f store.Filter) (page store.Page, err error) {
 	err = s.read(ctx, "list runs", func(tx *sqlx.Tx) error {
-		live, err := s.liveFor(ctx, tx, f)
+		gone, err := s.goneFor(ctx, tx, f)
 		if err != nil {
 			return err
 		}
-		l, err := s.q.dialect.List(f, live)
+		l, err := s.q.dialect.List(f, gone)
 		if err != nil {
 			return err
 		}
@@ -43,11 +44,11 @@ func (s *Store) List(ctx context.Context, f store.Filter) (page store.Page, err 
 func (s *Store) Count(ctx context.Context, f store.Filter, by string) (map[string]int64, error) {
 	counts := make(map[string]int64)
 	err := s.read(ctx, "count runs", func(tx *sqlx.Tx) error {
-		live, err := s.liveFor(ctx, tx, f)
+		gone, err := s.goneFor(ctx, tx, f)
 		if err != nil {
 			return err
 		}
-		sql, args, err := s.q.dialect.Count(f, by, live)
+		sql, args, err := s.q.dialect.Count(f, by, gone)
 		if err != nil {
 			return err
 		}
@@ -69,8 +70,16 @@ func (s *Store) Count(ctx context.Context, f store.Filter, by string) (map[strin
 	return counts, nil
 }
 
-// liveFor returns the live executors if f asks about them.
-func (s *Store) liveFor(ctx context.Context, tx *sqlx.Tx, f store.Filter) ([]string, error) {
+// RunKinds implements store.RunKinds.
+func (s *Store) RunKinds(ctx context.Context) (kinds []store.RunKind, err error) {
+	err = s.read(ctx, "list kinds of runs", func(tx *sqlx.Tx) error {
+		return s.selectText(ctx, tx, &kinds, s.q.kinds.text)
+	})
+	return kinds, err
+}
+
+// goneFor returns the executors that own runs and are not live, if f asks about them.
+func (s *Store) goneFor(ctx context.Context, tx *sqlx.Tx, f store.Filter) (gone []string, err error) {
 	if !f.Orphaned {
 		return nil, nil
 	}
@@ -78,12 +87,12 @@ func (s *Store) liveFor(ctx context.Context, tx *sqlx.Tx, f store.Filter) ([]str
 	if err != nil {
 		return nil, err
 	}
-	now := s.opts.Clock()
-	var live []string
+	now, live := s.opts.Clock(), map[string]bool{"": true}
 	for i := range rows {
-		if s.isLive(&rows[i], now) {
-			live = append(live, rows[i].ID)
-		}
+		live[rows[i].ID] = s.isLive(&rows[i], now)
 	}
-	return live, nil
+	if err := s.selectText(ctx, tx, &gone, s.q.owners.text); err != nil {
+		return nil, err
+	}
+	return slices.DeleteFunc(gone, func(id string) bool { return live[id] }), nil
 }

@@ -32,15 +32,15 @@ type queries struct {
 	attributesOf, attributeInsert, attributesDelete                          *query
 	holdOf, holdInsert, holdsDelete                                          *query
 
-	branchInsert, branchesOf, branchesDelete                                                             *query
-	messageExists, messageCount, messageInsert, messagesOf, messagesDelete                               *query
-	lanes, laneHeads                                                                                     *query
-	lines, lineDue, lineLevels, lineParts, lineHeads                                                     *query
-	queue, queuePut, queueTurn, queuePlaced, queuePlacedIn                                               *query
-	queueBegun, queueBegin, queueBegunLater, queueUnbegin, queueForget                                   *query
-	queueNames, queueAsPut, queuesPut, queuePartsPlaced, queuePartsInLine, queueDelayed, queueBegunSince *query
-	queuePartsDue, queueAhead, queueAheadDelayed                                                         *query
-	executors, executorBeat, executorGone, executorExpire, executorDelete, ownedLanes, mailOfOwn         *query
+	branchInsert, branchesOf, branchesDelete                                                                    *query
+	messageExists, messageCount, messageInsert, messagesOf, messagesDelete                                      *query
+	lanes, laneHeads                                                                                            *query
+	lines, lineDue, lineLevels, lineParts, lineHeads                                                            *query
+	queue, queuePut, queueTurn, queuePlaced, queuePlacedIn                                                      *query
+	queueBegun, queueBegin, queueBegunLater, queueUnbegin, queueForget                                          *query
+	queueNames, queueAsPut, queuesPut, queuePartsPlaced, queuePartsInLine, queueDelayed, queueBegunSince        *query
+	queuePartsDue, queueAhead, queueAheadDelayed                                                                *query
+	executors, executorBeat, executorGone, executorExpire, executorDelete, ownedLanes, owners, kinds, mailOfOwn *query
 
 	schedule, scheduleInsert, scheduleUpdate, scheduleDelete, schedules, schedulesNamed, schedulesDue *query
 
@@ -71,7 +71,7 @@ func (q *queries) names() map[string]**query {
 		"queue_parts_due": &q.queuePartsDue, "queue_delayed": &q.queueDelayed, "queue_begun_since": &q.queueBegunSince,
 		"queue_ahead": &q.queueAhead, "queue_ahead_delayed": &q.queueAheadDelayed,
 		"executors": &q.executors, "executor_beat": &q.executorBeat, "executor_gone": &q.executorGone, "executor_expire": &q.executorExpire,
-		"executor_delete": &q.executorDelete, "owned_lanes": &q.ownedLanes, "mail_of": &q.mailOfOwn,
+		"executor_delete": &q.executorDelete, "owned_lanes": &q.ownedLanes, "owners": &q.owners, "kinds": &q.kinds, "mail_of": &q.mailOfOwn,
 		"schedule": &q.schedule, "schedule_insert": &q.scheduleInsert, "schedule_update": &q.scheduleUpdate, "schedule_delete": &q.scheduleDelete,
 		"schedules": &q.schedules, "schedules_named": &q.schedulesNamed, "schedules_due": &q.schedulesDue,
 		"requests_waiting": &q.requestsWaiting, "requests_take": &q.requestsTake, "requests_read": &q.requestsRead, "requests_before": &q.requestsBefore,
@@ -104,10 +104,14 @@ func loadQueries(o Options) (*queries, error) {
 			Now: func() store.Time { return store.TimeOf(o.Clock()) },
 		},
 		dialect: sqlstore.Dialect{
-			Param: func(n int) string { return fmt.Sprintf("?%d", n) },
-			AnyOf: func(column, param string) string { return column + " IN (SELECT value FROM json_each(" + param + "))" },
-			Array: jsonArray,
-			Runs:  rename("durable_runs"), Attributes: rename("durable_attributes"),
+			Param:  func(n int) string { return fmt.Sprintf("?%d", n) },
+			AnyOf:  func(column, param string) string { return column + " IN (SELECT value FROM json_each(" + param + "))" },
+			Array:  jsonArray,
+			Bar:    func(column string) string { return "+" + column },
+			Owned:  []string{"status NOT IN ('completed', 'failed', 'cancelled')", "owner <> '' AND status IN ('completed', 'failed', 'cancelled')"},
+			Queued: true, LimitFirst: true,
+			Mail: "no IN (SELECT m.no FROM " + rename("durable_runs") + " AS m WHERE m.inbox > m.seen)",
+			Runs: rename("durable_runs"), Attributes: rename("durable_attributes"),
 			LastSeq: "(SELECT max(e.place) FROM " + rename("durable_events") + " AS e WHERE e.place > no << 28 AND e.place < (no + 1) << 28) & 268435455",
 		},
 	}

@@ -46,7 +46,7 @@ var (
 		"internal/history.Past":  {37, 41, 6},
 		"internal/history.Audit": {28, 49, 5},
 		"cli.invocation":         {9, 56, 7},
-		"store/sqlite.Store":     {24, 84, 24},
+		"store/sqlite.Store":     {24, 85, 24},
 		"store/postgres.Store":   {28, 110, 23},
 	}
 )

@@ -230,8 +230,8 @@ func (l *Local) Start(ctx context.Context, workflow string, s NewRun) (string, e
 }
 
 // Stuck implements Target.
-func (l *Local) Stuck(ctx context.Context) ([]Stuck, error) {
-	all, err := operate.On(l.Engine).Stuck(ctx, 0)
+func (l *Local) Stuck(ctx context.Context, limit int) ([]Stuck, error) {
+	all, err := operate.On(l.Engine).Stuck(ctx, limit)
 	if err != nil {
 		return nil, err
 	}

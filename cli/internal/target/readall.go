@@ -3,55 +3,49 @@ package target
 import (
 	"context"
 	"errors"
-	"sync"
-	"sync/atomic"
+	"slices"
 
 	"github.com/holdfast-dev/holdfast/durable"
 	"github.com/holdfast-dev/holdfast/store"
 )
 
-// readers is how many histories are read at a time for a list: with a database server
-// most of the time is spent on the round trip.
-const readers = 4
+// readTogether is how many histories are read at a time for a list.
+const readTogether = 100
 
 // readAll returns where the runs of some rows stand, in the same order.
 func (l *Local) readAll(ctx context.Context, rows []store.Run, live map[string]store.Executor, names declared) []Run {
-	type read struct {
-		tail []store.Event
-		err  error
-	}
-	reads := make([]read, len(rows))
-	var taken atomic.Int64
-	var all sync.WaitGroup
-	for range min(readers, len(rows)) {
-		all.Go(func() {
-			for {
-				i := int(taken.Add(1)) - 1
-				if i >= len(rows) {
-					return
-				}
-				reads[i].tail, reads[i].err = l.tail(ctx, &rows[i])
-			}
-		})
-	}
-	all.Wait()
-	list := make([]Run, len(rows))
-	for i := range rows {
-		list[i] = *l.stands(ctx, &rows[i], reads[i].tail, reads[i].err, live, names)
+	list := make([]Run, 0, len(rows))
+	for part := range slices.Chunk(rows, readTogether) {
+		loads := make([]store.RunCursor, len(part))
+		for i := range part {
+			loads[i] = tailOf(part[i].ID)
+		}
+		for i, loaded := range store.LoadAll(ctx, l.Store, loads) {
+			tail, err := endOf(loaded, &part[i])
+			list = append(list, *l.stands(ctx, &part[i], tail, err, live, names))
+		}
 	}
 	return list
+}
+
+// tailOf says what is read of a run: the end of its history.
+func tailOf(id string) store.RunCursor {
+	return store.RunCursor{RunID: id, Cursor: store.Cursor{Tail: tailed, AfterMessage: 1<<63 - 1}}
 }
 
 // tail reads the end of a run's history, and the row again, so that what is shown of a
 // run is as of one moment. With an error it returns what could be read.
 func (l *Local) tail(ctx context.Context, row *store.Run) (tail []store.Event, err error) {
-	h, err := l.Store.Load(ctx, row.ID, store.Cursor{Tail: tailed, AfterMessage: 1<<63 - 1})
-	if err != nil {
-		return nil, err
+	return endOf(store.LoadAll(ctx, l.Store, []store.RunCursor{tailOf(row.ID)})[0], row)
+}
+
+func endOf(loaded store.Loaded, row *store.Run) (tail []store.Event, err error) {
+	if loaded.Err != nil {
+		return nil, loaded.Err
 	}
-	*row = h.Run
+	*row = loaded.History.Run
 	tail = []store.Event{}
-	for ev, err := range h.Events {
+	for ev, err := range loaded.History.Events {
 		if err != nil {
 			return tail, err
 		}

@@ -263,7 +263,7 @@ func (r *Remote) Branches(ctx context.Context, id string) ([]operate.BranchInfo,
 }
 
 // Stuck implements Target.
-func (r *Remote) Stuck(ctx context.Context) ([]Stuck, error) {
+func (r *Remote) Stuck(ctx context.Context, _ int) ([]Stuck, error) {
 	list, err := r.c.Stuck(ctx)
 	if err != nil {
 		return nil, r.said(err)

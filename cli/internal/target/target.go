@@ -42,7 +42,8 @@ type Target interface {
 	// Branches returns the branches of a run's history.
 	Branches(ctx context.Context, id string) ([]operate.BranchInfo, error)
 	// Stuck lists the runs that cannot go on without help.
-	Stuck(ctx context.Context) ([]Stuck, error)
+	// At most limit of each kind; 0: all. A server has a limit of its own.
+	Stuck(ctx context.Context, limit int) ([]Stuck, error)
 
 	// Resume and the acts below it do what the methods of durable.Engine do.
 	Resume(ctx context.Context, id string, o operate.ResumeOptions) (operate.Plan, error)

@@ -64,6 +64,23 @@ FROM ended d CROSS JOIN LATERAL (
   FROM durable_events l WHERE l.run_no = d.no AND l.seq > d.low AND l.seq <= d.low + 128 ORDER BY l.seq OFFSET 0) e
 WHERE d.wanted AND e.size <= 65536
 
+-- name: kinds
+-- The kinds of unfinished runs, found from one to the next along the index.
+WITH RECURSIVE kinds (status, code, workflow, version, queue) AS (
+  SELECT f.status, f.code, f.workflow, f.version, f.queue
+  FROM pg_catalog.unnest(ARRAY['pending', 'running', 'resuming', 'waiting', 'interrupted']) AS st (status)
+  CROSS JOIN LATERAL (
+    SELECT r.status, r.code, r.workflow, r.version, r.queue FROM durable_runs r WHERE r.status = st.status
+    ORDER BY r.code, r.workflow, r.version, r.queue LIMIT 1) f
+  UNION ALL
+  SELECT n.status, n.code, n.workflow, n.version, n.queue
+  FROM kinds k CROSS JOIN LATERAL (
+    SELECT r.status, r.code, r.workflow, r.version, r.queue FROM durable_runs r
+    WHERE r.status = k.status AND (r.code, r.workflow, r.version, r.queue) > (k.code, k.workflow, k.version, k.queue)
+    ORDER BY r.code, r.workflow, r.version, r.queue LIMIT 1) n
+)
+SELECT DISTINCT workflow, version, queue FROM kinds
+
 -- name: run_numbers (own)
 SELECT id, no FROM durable_runs WHERE id = ANY($1::text[])
 
