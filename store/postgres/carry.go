@@ -8,13 +8,12 @@ import (
 	"github.com/holdfast-dev/holdfast/store/internal/notice"
 )
 
-// swift reports whether a Change can be carried out by carryOut's one statement: it
-// appends to its own run's log and changes its row, and nothing else. An end, an
-// interruption and a wait are such Changes.
+// swift reports whether a Change can be carried out by carry's one statement: it changes the
+// row of its own run, may append to its log, and does nothing else. An end, an interruption, a
+// wait and a take-over are such Changes.
 func swift(c *store.Change) bool {
-	return c.RunID != "" && len(c.Events) > 0 && (c.Row != nil || c.Yield) && c.Create == nil && c.Branch == nil &&
-		len(c.Send) == 0 && len(c.Start) == 0 && len(c.Hold) == 0 && !c.Expect.Absent && !c.Expect.TakeEpoch &&
-		len(c.Expect.Statuses) == 0 && swiftPatch(c.Row)
+	return c.RunID != "" && (c.Row != nil || c.Yield || c.Expect.TakeEpoch) && c.Create == nil && c.Branch == nil &&
+		len(c.Send) == 0 && len(c.Start) == 0 && len(c.Hold) == 0 && swiftPatch(c.Row)
 }
 
 // swiftPatch leaves out what hardly ever changes.
@@ -27,10 +26,27 @@ var statuses = []store.Status{
 	store.Pending, store.Running, store.Resuming, store.Waiting, store.Interrupted, store.Completed, store.Failed, store.Cancelled,
 }
 
-// befores returns the statuses that may come before another (S9), each with a comma after
-// it. Those of a run that had ended are not among them: its Dedup would have to be looked
-// at.
-var befores = func() map[store.Status]string {
+// befores lists the statuses that a run may have before a swift Change (S9), each with a comma
+// after it; any is true if it may have any. Where the Change sets a status, those of a run that had
+// ended are not among them: its Dedup would have to be looked at.
+func befores(c *store.Change) (list string, any bool) {
+	sets := c.Row != nil && c.Row.Status != nil
+	if !sets && len(c.Expect.Statuses) == 0 {
+		return "", true
+	}
+	if sets && len(c.Expect.Statuses) == 0 {
+		return beforeAll[*c.Row.Status], false
+	}
+	for _, from := range c.Expect.Statuses {
+		if !sets || store.MayFollow(from, *c.Row.Status) && !from.Terminal() {
+			list += string(from) + ","
+		}
+	}
+	return list, false
+}
+
+// beforeAll has what befores returns for Changes that expect no status, by the one they set.
+var beforeAll = func() map[store.Status]string {
 	all := map[store.Status]string{}
 	for _, to := range statuses {
 		for _, from := range statuses {
@@ -48,7 +64,7 @@ var befores = func() map[store.Status]string {
 // refused.
 func (s *Store) carry(w *wire, members []*member) (left []*member, err error) {
 	var e [17]array
-	var a [20]array
+	var a [21]array
 	rows := map[int64]*member{}
 	for _, m := range slices.SortedFunc(slices.Values(members), func(a, b *member) int { return cmp.Compare(a.c.RunID, b.c.RunID) }) {
 		if m.c.Plain() {
@@ -100,13 +116,13 @@ func addNews(news *notice.News, c *store.Change, before *store.Run) {
 	before.ID = c.RunID
 	after := *before
 	c.Row.Apply(&after)
-	if c.Yield {
+	if c.Yield || c.Expect.TakeEpoch {
 		after.Owner = ""
 	}
 	news.Changed(before, &after, notice.MayBeDue(after.Status))
 }
 
-func addSwift(a *[20]array, m *member) {
+func addSwift(a *[21]array, m *member) {
 	c := m.c
 	p := c.Row
 	if p == nil {
@@ -114,17 +130,20 @@ func addSwift(a *[20]array, m *member) {
 	}
 	a[0].int(m.no)
 	a[1].int(c.Expect.Epoch)
-	a[2].int(c.Events[0].Seq - 1)
+	if len(c.Events) > 0 {
+		a[2].int(c.Events[0].Seq - 1)
+	} else {
+		a[2].null()
+	}
 	addOr(&a[3], c.Expect.Inbox, a[3].int)
 	a[4].bool(c.Expect.NoCancel)
-	if p.Status == nil {
+	if list, any := befores(c); any {
 		a[5].null()
-		a[6].null()
 	} else {
-		a[5].text(befores[*p.Status])
-		a[6].text(string(*p.Status))
+		a[5].text(list)
 	}
-	if c.Yield {
+	addOr(&a[6], p.Status, func(s store.Status) { a[6].text(string(s)) })
+	if c.Yield || c.Expect.TakeEpoch {
 		a[7].int(c.RowEpoch())
 	} else {
 		a[7].null()
@@ -140,6 +159,7 @@ func addSwift(a *[20]array, m *member) {
 		addOr(&a[15+i], t, func(t store.Time) { a[15+i].int(int64(t)) })
 	}
 	a[19].bool(c.Release)
+	a[20].bool(c.Expect.TakeEpoch)
 }
 
 // addOr adds what v points to, NULL for nil.
@@ -149,9 +169,4 @@ func addOr[T any](a *array, v *T, add func(T)) {
 		return
 	}
 	add(*v)
-}
-
-// allSwift reports whether carry can carry out all members.
-func allSwift(members []*member) bool {
-	return !slices.ContainsFunc(members, func(m *member) bool { return !m.c.Plain() && !swift(m.c) })
 }

@@ -177,7 +177,7 @@ func (s *Store) attempt(ctx context.Context, members []*member, wait time.Durati
 func (s *Store) send(ctx context.Context, members []*member, wait time.Duration) error {
 	return s.write(ctx, func(w *wire) error {
 		w.lockWait = wait
-		once := wait == 0 && allSwift(members) // wait is set within a transaction
+		once := wait == 0 // wait is set within a transaction
 		if err := s.findNumbers(w, members, once); err != nil {
 			return err
 		}
@@ -189,13 +189,13 @@ func (s *Store) send(ctx context.Context, members []*member, wait time.Duration)
 		switch {
 		case len(members) == 0:
 			return nil
-		case wait > 0:
+		case !once:
 		case plain && len(members) == 1 && len(members[0].c.Events) == 1:
 			return s.appendOne(w, members[0])
 		case plain:
 			return s.appendPlain(w, members)
-		case once:
-			left, err := s.carry(w, members)
+		default:
+			left, err := s.carryOnce(w, members)
 			if err != nil || len(left) == 0 {
 				return err
 			}
@@ -205,14 +205,14 @@ func (s *Store) send(ctx context.Context, members []*member, wait time.Duration)
 	})
 }
 
-// findNumbers looks up the run numbers that are not cached: of all members, or of the
-// plain ones. A Change that creates its run has none yet, and in a transaction the number
-// comes with the row.
-func (s *Store) findNumbers(q querier, members []*member, all bool) error {
+// findNumbers looks up the run numbers that are not cached: of the plain members, and of those
+// that carry writes by number. A Change that creates its run has none yet, and in a transaction
+// the number comes with the row.
+func (s *Store) findNumbers(q querier, members []*member, once bool) error {
 	var ids array
 	missing := map[string]*member{}
 	for _, m := range members {
-		if m.no != 0 || !all && !m.c.Plain() {
+		if m.no != 0 || !m.c.Plain() && !(once && swift(m.c)) {
 			continue
 		}
 		if no, ok := s.numbers.get(m.c.RunID); ok {
@@ -311,20 +311,25 @@ func addEvents(a *[17]array, m *member) {
 
 func addEvent(a *[17]array, no, epoch int64, e *store.Event) {
 	a[0].int(no)
-	a[1].int(e.Seq)
-	a[2].int(epoch)
-	a[3].int(int64(e.Branch))
-	a[4].text(string(e.Type))
-	a[5].text(e.Key)
-	a[6].int(int64(e.Attempt))
-	a[7].int(int64(e.Ordinal))
-	a[8].int(int64(e.At))
-	a[9].int(int64(e.Took / time.Microsecond))
-	a[10].int(int64(e.Active / time.Microsecond))
-	a[11].int(int64(e.Steps))
-	a[12].textOrNull(e.Data)
-	a[13].bytes(e.Payload)
-	a[14].int(int64(e.Sum))
+	addEventValues(a[1:], epoch, e)
+}
+
+// addEventValues adds the columns of an event that follow its run.
+func addEventValues(a []array, epoch int64, e *store.Event) {
+	a[0].int(e.Seq)
+	a[1].int(epoch)
+	a[2].int(int64(e.Branch))
+	a[3].text(string(e.Type))
+	a[4].text(e.Key)
+	a[5].int(int64(e.Attempt))
+	a[6].int(int64(e.Ordinal))
+	a[7].int(int64(e.At))
+	a[8].int(int64(e.Took / time.Microsecond))
+	a[9].int(int64(e.Active / time.Microsecond))
+	a[10].int(int64(e.Steps))
+	a[11].textOrNull(e.Data)
+	a[12].bytes(e.Payload)
+	a[13].int(int64(e.Sum))
 }
 
 // readBack decides members whose events were not written: they were carried out

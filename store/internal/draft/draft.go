@@ -194,21 +194,28 @@ func (d *Draft) add(id string, r *Row) *Row {
 }
 
 func (d *Draft) create(c *store.Change) error {
-	r := &Row{Run: *c.Create, Changed: true, Attributes: len(c.Create.Attributes) > 0}
+	r := &Row{Run: Born(c), Changed: true, Attributes: len(c.Create.Attributes) > 0}
 	run := &r.Run
-	run.Attributes = maps.Clone(run.Attributes)
-	run.Reason = store.CleanText(run.Reason)
-	run.Epoch, run.UpdatedAt, run.Last = c.RowEpoch(), d.now, nil
-	run.Inbox = 0 // messages are numbered by the store, from 1
-	if c.Yield {
-		run.Owner = ""
-	}
+	run.UpdatedAt = d.now
 	if err := d.checkDedup(run); err != nil {
 		return err
 	}
 	d.add(c.RunID, r)
 	d.news.Created(run, d.now)
 	return d.finish(r, c)
+}
+
+// Born returns the row of the run that c creates, but for the time of the update.
+func Born(c *store.Change) store.Run {
+	run := *c.Create
+	run.Attributes = maps.Clone(run.Attributes)
+	run.Reason = store.CleanText(run.Reason)
+	run.Epoch, run.Last = c.RowEpoch(), nil
+	run.Inbox = 0 // messages are numbered by the store, from 1
+	if c.Yield {
+		run.Owner = ""
+	}
+	return run
 }
 
 // start creates a run on behalf of another, unless it already exists.

@@ -40,9 +40,10 @@ WHERE (e.pred = 0 OR EXISTS (
 RETURNING run_no
 
 -- name: carry_out (own)
--- append_many for Changes of which some also change the row of their run: $18 to $37, one
+-- append_many for Changes of which some also change the row of their run: $18 to $38, one
 -- element a run, in the order of run ids, in which everything locks; the pred of their events is
--- NULL. The row is locked before it is checked, so what is read of it is its last
+-- NULL. A pred of NULL in the row's part says that the Change has no events, and take that it takes the
+-- epoch of a run without an owner. The row is locked before it is checked, so what is read of it is its last
 -- state; everything else is read as of the beginning of the statement. An event that has come
 -- since takes the place of one to insert, which then fails. A key that was taken since would not
 -- be released: whoever takes one moves updated_at, so a Change that releases is left alone if the
@@ -53,9 +54,9 @@ WITH change AS MATERIALIZED (
          r.updated_at AS updated
   FROM unnest($18::bigint[], $19::bigint[], $20::bigint[], $21::bigint[], $22::boolean[], $23::text[], $24::text[], $25::bigint[], $26::text[],
               $27::text[], $28::text[], $29::boolean[], $30::bigint[], $31::boolean[], $32::boolean[], $33::bigint[], $34::bigint[], $35::bigint[],
-              $36::bigint[], $37::boolean[]) WITH ORDINALITY
+              $36::bigint[], $37::boolean[], $38::boolean[]) WITH ORDINALITY
     AS u (no, fence, pred, inbox, no_cancel, befores, status, epoch, version, code, reason, recoverable, seen, cancel_asked, paused, started_at,
-          ended_at, wake_at, deadline_at, release, ord)
+          ended_at, wake_at, deadline_at, release, take, ord)
   JOIN durable_runs r ON r.no = u.no
   ORDER BY u.ord FOR UPDATE OF r
 ),
@@ -64,7 +65,9 @@ fit AS MATERIALIZED (
   WHERE c.at = c.fence AND (c.inbox IS NULL OR c.inbox = c.received) AND NOT (c.no_cancel AND c.asked)
     AND (c.befores IS NULL OR pg_catalog.strpos(c.befores, c.was || ',') > 0)
     AND (NOT c.release OR (SELECT s.updated_at FROM durable_runs s WHERE s.no = c.no) = c.updated)
-    AND EXISTS (SELECT 1 FROM durable_events p WHERE p.run_no = c.no AND p.seq = c.pred AND p.epoch = c.fence)
+    AND NOT (c.take AND c.owned <> '')
+    AND (c.pred IS NULL OR (
+      SELECT pg_catalog.count(*) FROM durable_events p WHERE p.run_no = c.no AND p.seq = c.pred AND (p.epoch = c.fence OR c.take)) = 1)
     AND (SELECT pg_catalog.count(*) FROM (SELECT 1 FROM durable_events d WHERE d.run_no = c.no AND d.seq > c.pred LIMIT 1) taken) = 0
 ),
 clock AS MATERIALIZED (SELECT (extract(epoch FROM pg_catalog.clock_timestamp())::numeric * 1000000::numeric)::bigint AS now),
@@ -95,6 +98,34 @@ released AS (
 SELECT f.no, f.was, f.owned, f.stopped FROM fit f
 UNION ALL
 SELECT a.run_no, NULL, NULL, NULL FROM appended a WHERE a.run_no NOT IN (SELECT f.no FROM fit f)
+
+-- name: change_run (own)
+-- carry_out for one Change of one event. What it asks of the row is asked again of the version that it
+-- gets to see after a wait; everything else is read as of the beginning of the statement. A run that
+-- holds keys is left to carry_out. Returns the owner afterwards.
+WITH updated AS (
+  UPDATE durable_runs r SET
+    version = COALESCE($23::text, r.version), status = COALESCE($21::text, r.status), code = COALESCE($24::text, r.code), reason = COALESCE($25::text,
+    r.reason), recoverable = COALESCE($26::boolean, r.recoverable), owner = CASE WHEN $22::bigint IS NULL THEN r.owner ELSE '' END, epoch =
+    COALESCE($22::bigint, r.epoch), seen = COALESCE($27::bigint, r.seen), cancel_asked = COALESCE($28::boolean, r.cancel_asked), paused =
+    COALESCE($29::boolean, r.paused), started_at = COALESCE($30::bigint, r.started_at), ended_at = COALESCE($31::bigint, r.ended_at), wake_at =
+    COALESCE($32::bigint, r.wake_at), deadline_at = COALESCE($33::bigint, r.deadline_at), updated_at = greatest(r.updated_at, (extract(epoch FROM
+    pg_catalog.clock_timestamp())::numeric * 1000000::numeric)::bigint)
+  WHERE r.no = $1::bigint AND r.epoch = $3::bigint
+    AND ($17::bigint IS NULL OR r.inbox = $17) AND NOT ($18::boolean AND r.cancel_asked)
+    AND ($19::text IS NULL OR pg_catalog.strpos($19, r.status || ',') > 0) AND NOT ($20::boolean AND r.owner <> '')
+    AND (NOT $34::boolean OR (SELECT s.updated_at FROM durable_runs s WHERE s.no = r.no) = r.updated_at
+      AND (SELECT pg_catalog.count(*) FROM (SELECT 1 FROM durable_holds h WHERE h.run_no = r.no LIMIT 1) held) = 0)
+    AND EXISTS (SELECT 1 FROM durable_events p WHERE p.run_no = $1 AND p.seq = $2::bigint - 1 AND (p.epoch = $3 OR $20))
+  RETURNING r.no, r.owner
+),
+appended AS (
+  INSERT INTO durable_events (run_no, seq, epoch, branch, type, key, attempt, ordinal, at, took, active, steps, data, payload, sum)
+  SELECT u.no, $2, $4::bigint, $5::integer, $6::text, $7::text, $8::integer, $9::integer, $10::bigint, $11::bigint, $12::bigint, $13::integer, $14::text,
+         $15::bytea, $16::bigint
+  FROM updated u
+)
+SELECT u.owner FROM updated u
 
 -- name: take_runs (own)
 -- The events of claims, and what they change in rows, which are locked. Plain appends take

@@ -119,6 +119,74 @@ ORDER BY u.id
 ON CONFLICT (id) DO NOTHING
 RETURNING id, no
 
+-- name: create_run (own)
+-- One run without attributes, and its first event or two: the type of the second one may be NULL.
+-- A run that is there, or whose Dedup is taken, is not created, and its Change decided again;
+-- one that appears meanwhile makes the insert fail.
+WITH made AS (
+  INSERT INTO durable_runs (id, workflow, initial_version, parent, parent_key, forked_from, input_hash, queue, partition, dedup, trace, created_at, version, status, code, reason,
+    recoverable, owner, epoch, branch, generation, resumes, strikes, priority, inbox, seen, cancel_asked, paused, archived_seq, started_at, updated_at,
+    ended_at, wake_at, deadline_at, attributes)
+  SELECT $1::text, $2::text, $3::text, $4::text, $5::text, $6::text, $7::bytea, $8::text, $9::text, $10::text, $11::text, $12::bigint, $13::text,
+         $14::text, $15::text, $16::text, $17::boolean, $18::text, $19::bigint, $20::integer, $21::integer, $22::integer, $23::integer, $24::integer,
+         $25::bigint, $26::bigint, $27::boolean, $28::boolean, $29::bigint, $30::bigint, (extract(epoch FROM pg_catalog.clock_timestamp())::numeric *
+         1000000::numeric)::bigint, $31::bigint, $32::bigint, $33::bigint, $34::bigint
+  WHERE NOT EXISTS (SELECT 1 FROM durable_runs r WHERE r.id = $1)
+    AND ($10 = '' OR NOT EXISTS (
+      SELECT 1 FROM durable_runs r
+      WHERE r.queue = $8 AND r.dedup = $10 AND r.dedup <> '' AND r.status NOT IN ('completed', 'failed', 'cancelled')))
+  RETURNING no
+),
+appended AS (
+  INSERT INTO durable_events (run_no, seq, epoch, branch, type, key, attempt, ordinal, at, took, active, steps, data, payload, sum)
+  SELECT m.no, e.*
+  FROM made m CROSS JOIN (VALUES
+    ($35::bigint, $36::bigint, $37::integer, $38::text, $39::text, $40::integer, $41::integer, $42::bigint, $43::bigint, $44::bigint, $45::integer,
+     $46::text, $47::bytea, $48::bigint),
+    ($49::bigint, $50::bigint, $51::integer, $52::text, $53::text, $54::integer, $55::integer, $56::bigint, $57::bigint, $58::bigint, $59::integer,
+     $60::text, $61::bytea, $62::bigint)) AS e (seq, epoch, branch, type, key, attempt, ordinal, at, took, active, steps, data, payload, sum)
+  WHERE e.type IS NOT NULL
+)
+SELECT m.no FROM made m
+
+-- name: create_runs (own)
+-- Many runs, in the order of their ids, with their first events and attributes. One that is there,
+-- or whose Dedup is taken, is skipped, and its Change decided again. The joins cannot be loops,
+-- which would take the square of the time: loops do not carry out a FULL JOIN.
+WITH made AS (
+  INSERT INTO durable_runs (id, workflow, initial_version, parent, parent_key, forked_from, input_hash, queue, partition, dedup, trace, created_at, version, status, code, reason,
+    recoverable, owner, epoch, branch, generation, resumes, strikes, priority, inbox, seen, cancel_asked, paused, archived_seq, started_at, updated_at,
+    ended_at, wake_at, deadline_at, attributes)
+  SELECT u.id, u.workflow, u.initial_version, u.parent, u.parent_key, u.forked_from, u.input_hash, u.queue, u.partition, u.dedup, u.trace, u.created_at,
+         u.version, u.status, u.code, u.reason, u.recoverable, u.owner, u.epoch, u.branch, u.generation, u.resumes, u.strikes, u.priority, u.inbox, u.seen,
+         u.cancel_asked, u.paused, u.archived_seq, u.started_at, clock.now, u.ended_at, u.wake_at, u.deadline_at, u.attributes
+  FROM unnest($1::text[], $2::text[], $3::text[], $4::text[], $5::text[], $6::text[], $7::bytea[], $8::text[], $9::text[], $10::text[], $11::text[],
+              $12::bigint[], $13::text[], $14::text[], $15::text[], $16::text[], $17::boolean[], $18::text[], $19::bigint[], $20::integer[],
+              $21::integer[], $22::integer[], $23::integer[], $24::integer[], $25::bigint[], $26::bigint[], $27::boolean[], $28::boolean[], $29::bigint[],
+              $30::bigint[], $31::bigint[], $32::bigint[], $33::bigint[], $34::bigint[])
+    AS u (id, workflow, initial_version, parent, parent_key, forked_from, input_hash, queue, partition, dedup, trace, created_at, version, status, code,
+          reason, recoverable, owner, epoch, branch, generation, resumes, strikes, priority, inbox, seen, cancel_asked, paused, archived_seq, started_at,
+          ended_at, wake_at, deadline_at, attributes)
+  CROSS JOIN (SELECT (extract(epoch FROM pg_catalog.clock_timestamp())::numeric * 1000000::numeric)::bigint AS now) clock
+  ON CONFLICT DO NOTHING
+  RETURNING id, no
+),
+appended AS (
+  INSERT INTO durable_events (run_no, seq, epoch, branch, type, key, attempt, ordinal, at, took, active, steps, data, payload, sum)
+  SELECT m.no, e.seq, e.epoch, e.branch, e.type, e.key, e.attempt, e.ordinal, e.at, e.took, e.active, e.steps, e.data, e.payload, e.sum
+  FROM made m FULL JOIN unnest($35::text[], $36::bigint[], $37::bigint[], $38::integer[], $39::text[], $40::text[], $41::integer[], $42::integer[], $43::bigint[],
+              $44::bigint[], $45::bigint[], $46::integer[], $47::text[], $48::bytea[], $49::bigint[])
+    AS e (run, seq, epoch, branch, type, key, attempt, ordinal, at, took, active, steps, data, payload, sum) ON e.run = m.id
+  WHERE COALESCE(m.no, 0) > 0
+),
+described AS (
+  INSERT INTO durable_attributes (run_no, name, value)
+  SELECT m.no, a.name, a.value
+  FROM made m FULL JOIN unnest($50::text[], $51::text[], $52::text[]) AS a (run, name, value) ON a.run = m.id
+  WHERE COALESCE(m.no, 0) > 0 AND COALESCE(a.run, '') <> ''
+)
+SELECT m.id, m.no FROM made m
+
 -- name: update_runs (own)
 -- Everything that may change in the rows of a transaction, which holds their
 -- locks.
@@ -175,6 +243,56 @@ JOIN durable_inbox m ON m.run_no = u.run_no AND m.kind = u.kind AND pg_catalog.m
 -- name: insert_messages (own)
 INSERT INTO durable_inbox (run_no, seq, kind, name, id, at, data, payload)
 SELECT * FROM unnest($1::bigint[], $2::bigint[], $3::text[], $4::text[], $5::text[], $6::bigint[], $7::text[], $8::bytea[])
+
+-- name: send_message (own)
+-- One message to a run that has not ended, unless it was delivered before (S14). The number comes from
+-- the version of the row that this statement gets to see after a wait. A message that was delivered
+-- meanwhile makes the insert fail.
+WITH numbered AS (
+  UPDATE durable_runs r SET inbox = r.inbox + 1, archived_seq = least(r.archived_seq, 1), cancel_asked = r.cancel_asked OR $8::boolean,
+    wake_at = CASE WHEN $8 AND r.status = 'pending' THEN 0 ELSE r.wake_at END,
+    updated_at = greatest(r.updated_at, (extract(epoch FROM pg_catalog.clock_timestamp())::numeric * 1000000::numeric)::bigint)
+  WHERE r.id = $1::text AND r.status NOT IN ('completed', 'failed', 'cancelled')
+    AND (SELECT pg_catalog.count(*) FROM (
+      SELECT 1 FROM durable_inbox m WHERE m.run_no = r.no AND m.kind = $2::text AND pg_catalog.md5(m.id) = pg_catalog.md5($4::text) AND m.id = $4 LIMIT 1) before) = 0
+  RETURNING r.no, r.inbox
+)
+INSERT INTO durable_inbox (run_no, seq, kind, name, id, at, data, payload)
+SELECT n.no, n.inbox, $2, $3::text, $4, $5::bigint, $6::text, $7::bytea FROM numbered n
+
+-- name: send_messages (own)
+-- The same for many, in the order of their receivers. change says which Change a message belongs to, and
+-- size how many messages that has: all of them are delivered, or none. Returns the Changes whose
+-- messages were.
+WITH target AS MATERIALIZED (
+  SELECT u.*, r.no, r.inbox, r.status
+  FROM unnest($1::bigint[], $2::bigint[], $3::text[], $4::text[], $5::text[], $6::text[], $7::bigint[], $8::text[], $9::bytea[], $10::boolean[]) WITH ORDINALITY
+    AS u (change, size, run, kind, name, id, at, data, payload, cancel, ord)
+  JOIN durable_runs r ON r.id = u.run
+  ORDER BY u.ord FOR UPDATE OF r
+),
+fit AS MATERIALIZED (
+  SELECT t.change FROM target t
+  WHERE t.status NOT IN ('completed', 'failed', 'cancelled')
+    AND (SELECT pg_catalog.count(*) FROM (
+      SELECT 1 FROM durable_inbox m WHERE m.run_no = t.no AND m.kind = t.kind AND pg_catalog.md5(m.id) = pg_catalog.md5(t.id) AND m.id = t.id LIMIT 1) before) = 0
+  GROUP BY t.change HAVING pg_catalog.count(*) = pg_catalog.min(t.size)
+),
+numbered AS MATERIALIZED (
+  SELECT t.*, pg_catalog.row_number() OVER (PARTITION BY t.no ORDER BY t.ord) AS place FROM target t WHERE t.change IN (SELECT f.change FROM fit f)
+),
+delivered AS (
+  INSERT INTO durable_inbox (run_no, seq, kind, name, id, at, data, payload)
+  SELECT n.no, n.inbox + n.place, n.kind, n.name, n.id, n.at, n.data, n.payload FROM numbered n
+),
+updated AS (
+  UPDATE durable_runs r SET inbox = r.inbox + n.messages, archived_seq = least(r.archived_seq, 1), cancel_asked = r.cancel_asked OR n.cancel,
+    wake_at = CASE WHEN n.cancel AND r.status = 'pending' THEN 0 ELSE r.wake_at END,
+    updated_at = greatest(r.updated_at, (extract(epoch FROM pg_catalog.clock_timestamp())::numeric * 1000000::numeric)::bigint)
+  FROM (SELECT m.no, pg_catalog.count(*) AS messages, pg_catalog.bool_or(m.cancel) AS cancel FROM numbered m GROUP BY m.no) n
+  WHERE r.no = n.no
+)
+SELECT f.change FROM fit f
 
 -- name: lock_for_delete (own)
 SELECT no, id, status, owner, epoch FROM durable_runs WHERE id = ANY($1::text[]) ORDER BY id FOR UPDATE

@@ -1,0 +1,292 @@
+package postgres
+
+import (
+	"cmp"
+	"slices"
+
+	"github.com/holdfast-dev/holdfast/internal/sqlstore"
+	"github.com/holdfast-dev/holdfast/store"
+	"github.com/holdfast-dev/holdfast/store/internal/draft"
+)
+
+// A Change that concerns one run, or only delivers messages, is one statement and one round
+// trip, and so are many such Changes of one kind. A statement writes what everything allows. What
+// it does not write is left to transact, which also finds out why it is refused. docs/adr/0047-one-statement.md
+// says what keeps that right.
+
+// carryOnce carries out members without a transaction of several statements, if all of them are of
+// the kinds for which there is a statement: steps and swift Changes, creations, and messages. left holds
+// the ones for transact.
+func (s *Store) carryOnce(w *wire, members []*member) (left []*member, err error) {
+	if len(members) == 1 {
+		tried, err := s.carryOne(w, members[0])
+		switch {
+		case err != nil || members[0].decided:
+			return nil, err
+		case tried && !members[0].c.Release:
+			return members, nil
+		}
+	}
+	var rows, births, posts []*member
+	for _, m := range members {
+		switch {
+		case m.c.Plain() || swift(m.c):
+			rows = append(rows, m)
+		case born(m.c):
+			births = append(births, m)
+		case posted(m.c):
+			posts = append(posts, m)
+		default:
+			return members, nil // together, which takes one transaction
+		}
+	}
+	for _, kind := range []struct {
+		members []*member
+		carry   func(*wire, []*member) ([]*member, error)
+	}{{rows, s.carry}, {births, s.createMany}, {posts, s.sendMany}} {
+		if len(kind.members) == 0 {
+			continue
+		}
+		l, err := kind.carry(w, kind.members)
+		if err != nil {
+			return nil, err
+		}
+		left = append(left, l...)
+	}
+	return left, nil
+}
+
+// carryOne carries out one member by the statement for one, which costs the server half of what the
+// statement for many does. tried is false if there is none for it.
+func (s *Store) carryOne(w *wire, m *member) (tried bool, err error) {
+	c := m.c
+	var done bool
+	switch {
+	case swift(c) && len(c.Events) == 1:
+		done, err = s.changeOne(w, m)
+	case born(c) && len(c.Events) <= 2 && len(c.Create.Attributes) == 0:
+		done, err = s.createOne(w, m)
+	case posted(c) && len(c.Send) == 1:
+		done, err = s.sendOne(w, &c.Send[0])
+	default:
+		return false, nil
+	}
+	if faultOf(err) == faultConflict {
+		return true, nil // something came in between: the transaction sees it
+	}
+	if done {
+		s.counts.commits.Add(1)
+		m.decide(nil)
+	}
+	return true, err
+}
+
+// born reports whether a Change creates its run, and does nothing else.
+func born(c *store.Change) bool {
+	return c.Create != nil && c.Branch == nil && len(c.Send) == 0 && len(c.Start) == 0 && len(c.Hold) == 0
+}
+
+// posted reports whether a Change only delivers messages.
+func posted(c *store.Change) bool { return c.RunID == "" && len(c.Start) == 0 }
+
+// changeOne carries out a swift Change of one event.
+func (s *Store) changeOne(w *wire, m *member) (done bool, err error) {
+	c := m.c
+	p := c.Row
+	if p == nil {
+		p = &store.RowPatch{}
+	}
+	e := &c.Events[0]
+	args := make([]driverValue, 0, 34)
+	args = append(args, m.no, e.Seq, c.Expect.Epoch, c.EventEpoch(0))
+	args = append(args, eventValues(e)...)
+	args = append(args, orNull(c.Expect.Inbox), c.Expect.NoCancel)
+	if list, any := befores(c); any {
+		args = append(args, nil)
+	} else {
+		args = append(args, list)
+	}
+	args = append(args, c.Expect.TakeEpoch)
+	if p.Status == nil {
+		args = append(args, nil)
+	} else {
+		args = append(args, string(*p.Status))
+	}
+	if c.Yield || c.Expect.TakeEpoch {
+		args = append(args, c.RowEpoch())
+	} else {
+		args = append(args, nil)
+	}
+	var reason driverValue
+	if p.Reason != nil {
+		reason = store.CleanText(*p.Reason)
+	}
+	args = append(args, orNull(p.Version), orNull(p.Code), reason, orNull(p.Recoverable), orNull(p.Seen), orNull(p.CancelAsked), orNull(p.Paused))
+	for _, t := range []*store.Time{p.StartedAt, p.EndedAt, p.WakeAt, p.DeadlineAt} {
+		args = append(args, orNull((*int64)(t)))
+	}
+	args = append(args, c.Release)
+	owner := ""
+	err = w.query("change_run", func(v []driverValue) error {
+		done, owner = true, v[0].(string)
+		return nil
+	}, args...)
+	// How the row was is not known here. So this may tell of a status that is not new.
+	if err == nil && done && (owner == "" || p.Status != nil || p.Paused != nil) {
+		s.notices.tell([]string{c.RunID})
+	}
+	return done, err
+}
+
+// orNull returns what p points to, NULL for nil.
+func orNull[T any](p *T) driverValue {
+	if p == nil {
+		return nil
+	}
+	return *p
+}
+
+// createOne creates a run without attributes and its first event or two.
+func (s *Store) createOne(w *wire, m *member) (done bool, err error) {
+	c := m.c
+	run := draft.Born(c)
+	args := make([]driverValue, 0, runColumns-2+2*(eventColumns-1))
+	for i, v := range sqlstore.RunValues(&run) {
+		if i != updatedAt {
+			args = append(args, v)
+		}
+	}
+	for i := range c.Events {
+		e := &c.Events[i]
+		args = append(args, e.Seq, c.EventEpoch(i))
+		args = append(args, eventValues(e)...)
+	}
+	args = args[:cap(args)] // without a second event, its columns are NULL
+	err = w.query("create_run", func(v []driverValue) error {
+		s.numbers.put(c.RunID, v[0].(int64))
+		done = true
+		return nil
+	}, args...)
+	if err == nil && done && run.Owner == "" {
+		s.notices.tell([]string{c.RunID})
+	}
+	return done, err
+}
+
+// updatedAt is the place of a column that the server sets in sqlstore.RunValues.
+const updatedAt = 30
+
+// createMany creates runs.
+func (s *Store) createMany(w *wire, members []*member) (left []*member, err error) {
+	rows := make([]array, runColumns-1)
+	var events [eventColumns]array
+	var attributes [3]array
+	of := make(map[string]*member, len(members))
+	for _, m := range slices.SortedFunc(slices.Values(members), func(a, b *member) int { return cmp.Compare(a.c.RunID, b.c.RunID) }) {
+		c := m.c
+		of[c.RunID] = m
+		run := draft.Born(c)
+		addRun(rows, &run)
+		for i := range c.Events {
+			events[0].text(c.RunID)
+			addEventValues(events[1:], c.EventEpoch(i), &c.Events[i])
+		}
+		for name, value := range run.Attributes {
+			attributes[0].text(c.RunID)
+			attributes[1].text(name)
+			attributes[2].text(value)
+		}
+	}
+	args := values(slices.Delete(rows, updatedAt, updatedAt+1))
+	args = append(append(args, values(events[:])...), values(attributes[:])...)
+	numbers := make(map[string]int64, len(members))
+	err = w.query("create_runs", func(v []driverValue) error {
+		numbers[v[0].(string)] = v[1].(int64)
+		return nil
+	}, args...)
+	if err != nil {
+		return nil, err
+	}
+	if len(numbers) > 0 {
+		s.counts.commits.Add(1)
+	}
+	var told []string
+	for id, m := range of {
+		no, created := numbers[id]
+		if !created {
+			left = append(left, m)
+			continue
+		}
+		s.numbers.put(id, no)
+		m.decide(nil)
+		if m.c.Create.Owner == "" || m.c.Yield {
+			told = append(told, id)
+		}
+	}
+	s.notices.tell(told)
+	return left, nil
+}
+
+// sendOne delivers a message.
+func (s *Store) sendOne(w *wire, m *store.Message) (done bool, err error) {
+	n, err := w.exec("send_message", m.To, string(m.Kind), m.Name, m.ID, int64(m.At), sqlstore.Text(m.Data), sqlstore.Bytes(m.Payload), m.Kind == store.KindCancel)
+	if err == nil && n == 1 {
+		s.notices.tell([]string{m.To})
+	}
+	return n == 1, err
+}
+
+// sendMany delivers the messages of members.
+func (s *Store) sendMany(w *wire, members []*member) (left []*member, err error) {
+	type letter struct {
+		*store.Message
+		change int
+	}
+	var letters []letter
+	for i, m := range members {
+		for k := range m.c.Send {
+			letters = append(letters, letter{&m.c.Send[k], i})
+		}
+	}
+	slices.SortStableFunc(letters, func(a, b letter) int { return cmp.Compare(a.To, b.To) })
+	var a [10]array
+	for _, l := range letters {
+		a[0].int(int64(l.change))
+		a[1].int(int64(len(members[l.change].c.Send)))
+		a[2].text(l.To)
+		a[3].text(string(l.Kind))
+		a[4].text(l.Name)
+		a[5].text(l.ID)
+		a[6].int(int64(l.At))
+		a[7].textOrNull(l.Data)
+		a[8].bytes(l.Payload)
+		a[9].bool(l.Kind == store.KindCancel)
+	}
+	sent := make([]bool, len(members))
+	err = w.query("send_messages", func(v []driverValue) error {
+		sent[v[0].(int64)] = true
+		return nil
+	}, values(a[:])...)
+	if faultOf(err) == faultConflict {
+		return members, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	var told []string
+	for i, m := range members {
+		if !sent[i] {
+			left = append(left, m)
+			continue
+		}
+		m.decide(nil)
+		for k := range m.c.Send {
+			told = append(told, m.c.Send[k].To)
+		}
+	}
+	if len(told) > 0 {
+		s.counts.commits.Add(1)
+	}
+	s.notices.tell(told)
+	return left, nil
+}
