@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/holdfast-dev/holdfast/internal/commit"
@@ -180,6 +181,11 @@ func (mr *mailroom) listen(ctx context.Context, n store.Notifier) {
 			}
 			mr.eng.watchers.notify(notice.RunIDs)
 			mr.arrived(notice.RunIDs)
+			if len(notice.RunIDs) > 0 {
+				if notice.RunIDs = slices.DeleteFunc(slices.Clone(notice.RunIDs), mr.eng.roster.isOwn); len(notice.RunIDs) == 0 {
+					return
+				}
+			}
 			mr.eng.claims.Heard(notice, func(id string) bool {
 				r, dormant := mr.eng.roster.listening(id)
 				return r != nil || dormant

@@ -7,6 +7,7 @@ import (
 	"math"
 	"slices"
 	"sync"
+	"time"
 
 	"github.com/holdfast-dev/holdfast/store"
 )
@@ -22,8 +23,9 @@ type roster struct {
 	mu      sync.Mutex
 	runs    map[string]*run
 	closing bool
-	claims  int             // in progress
-	heard   map[string]bool // runs that were not here when something was heard of them, during these claims
+	claims  int                  // in progress
+	heard   map[string]bool      // runs that were not here when something was heard of them, during these claims
+	own     map[string]time.Time // runs of which a notice tells what this engine has just written; see wrote
 }
 
 func (ros *roster) open(e *Engine) {
@@ -152,6 +154,34 @@ func (ros *roster) forget(r *run) (told bool) {
 		ros.eng.claims.Vacate()
 	}
 	return told
+}
+
+// The store's notice of what this engine has written comes within this time, and of not more than so
+// many runs at once.
+const (
+	ownNews = 100 * time.Millisecond
+	maxOwn  = 1024
+)
+
+// wrote says that a notice about a run will tell that this engine puts it in line. It knows then
+// whether it takes the run; see Claims.Expect.
+func (ros *roster) wrote(id string) {
+	ros.mu.Lock()
+	defer ros.mu.Unlock()
+	if len(ros.own) >= maxOwn {
+		clear(ros.own)
+	}
+	ros.own = put(ros.own, id, time.Now())
+}
+
+// isOwn reports whether a notice about a run tells of such a write, once for each. If it errs, because
+// someone else has changed the run at this very moment, the next heartbeat finds that.
+func (ros *roster) isOwn(id string) bool {
+	ros.mu.Lock()
+	defer ros.mu.Unlock()
+	at, own := ros.own[id]
+	delete(ros.own, id)
+	return own && time.Since(at) < ownNews
 }
 
 // active returns the execution of a run, nil if there is none here.

@@ -322,6 +322,8 @@ func (e *Engine) create(ctx context.Context, def *definition, id string, input [
 			r.bornAt = w.Events[0].At
 			r.settled(err)
 		}
+	} else {
+		e.roster.wrote(id) // Expect knows whether this engine takes it
 	}
 	if err := e.committer.Commit(ctx, &r.log, w); err != nil {
 		if r.def != nil && !w.Admitted() {

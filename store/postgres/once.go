@@ -67,7 +67,7 @@ func (s *Store) carryOne(w *wire, m *member) (tried bool, err error) {
 	case born(c) && len(c.Events) <= 2 && len(c.Create.Attributes) == 0:
 		done, err = s.createOne(w, m)
 	case posted(c) && len(c.Send) == 1:
-		done, err = s.sendOne(w, &c.Send[0])
+		done, err = s.sendOne(w, c)
 	default:
 		return false, nil
 	}
@@ -227,29 +227,36 @@ func (s *Store) createMany(w *wire, members []*member) (left []*member, err erro
 	return left, nil
 }
 
-// sendOne delivers a message.
-func (s *Store) sendOne(w *wire, m *store.Message) (done bool, err error) {
-	n, err := w.exec("send_message", m.To, string(m.Kind), m.Name, m.ID, int64(m.At), sqlstore.Text(m.Data), sqlstore.Bytes(m.Payload), m.Kind == store.KindCancel)
-	if err == nil && n == 1 {
+// sendOne delivers a message, the only one of c.
+func (s *Store) sendOne(w *wire, c *store.Change) (done bool, err error) {
+	m := &c.Send[0]
+	clear(c.Sent) // S42: an earlier attempt may have filled it in
+	err = w.query("send_message", func(v []driverValue) error {
+		done = true
+		c.SetSent(0, v[0].(int64))
+		return nil
+	}, m.To, string(m.Kind), m.Name, m.ID, int64(m.At), sqlstore.Text(m.Data), sqlstore.Bytes(m.Payload), m.Kind == store.KindCancel)
+	if err == nil && done {
 		s.notices.tell([]string{m.To})
 	}
-	return n == 1, err
+	return done, err
 }
 
 // sendMany delivers the messages of members.
 func (s *Store) sendMany(w *wire, members []*member) (left []*member, err error) {
 	type letter struct {
 		*store.Message
-		change int
+		change, nth int
 	}
 	var letters []letter
 	for i, m := range members {
+		clear(m.c.Sent)
 		for k := range m.c.Send {
-			letters = append(letters, letter{&m.c.Send[k], i})
+			letters = append(letters, letter{&m.c.Send[k], i, k})
 		}
 	}
 	slices.SortStableFunc(letters, func(a, b letter) int { return cmp.Compare(a.To, b.To) })
-	var a [10]array
+	var a [11]array
 	for _, l := range letters {
 		a[0].int(int64(l.change))
 		a[1].int(int64(len(members[l.change].c.Send)))
@@ -261,10 +268,15 @@ func (s *Store) sendMany(w *wire, members []*member) (left []*member, err error)
 		a[7].textOrNull(l.Data)
 		a[8].bytes(l.Payload)
 		a[9].bool(l.Kind == store.KindCancel)
+		a[10].int(int64(l.nth))
 	}
 	sent := make([]bool, len(members))
+	var told []string
 	err = w.query("send_messages", func(v []driverValue) error {
+		c, nth := members[v[0].(int64)].c, int(v[1].(int64))
 		sent[v[0].(int64)] = true
+		c.SetSent(nth, v[2].(int64))
+		told = append(told, c.Send[nth].To)
 		return nil
 	}, values(a[:])...)
 	if faultOf(err) == faultConflict {
@@ -273,15 +285,11 @@ func (s *Store) sendMany(w *wire, members []*member) (left []*member, err error)
 	if err != nil {
 		return nil, err
 	}
-	var told []string
 	for i, m := range members {
-		if !sent[i] {
+		if sent[i] {
+			m.decide(nil)
+		} else {
 			left = append(left, m)
-			continue
-		}
-		m.decide(nil)
-		for k := range m.c.Send {
-			told = append(told, m.c.Send[k].To)
 		}
 	}
 	if len(told) > 0 {

@@ -259,15 +259,17 @@ WITH numbered AS (
 )
 INSERT INTO durable_inbox (run_no, seq, kind, name, id, at, data, payload)
 SELECT n.no, n.inbox, $2, $3::text, $4, $5::bigint, $6::text, $7::bytea FROM numbered n
+RETURNING seq
 
 -- name: send_messages (own)
 -- The same for many, in the order of their receivers. change says which Change a message belongs to, and
--- size how many messages that has: all of them are delivered, or none. Returns the Changes whose
--- messages were.
+-- size how many messages that has: all of them are delivered, or none. nth is a message's place in its
+-- Change. Returns those that were delivered, with their numbers.
 WITH target AS MATERIALIZED (
   SELECT u.*, r.no, r.inbox, r.status
-  FROM unnest($1::bigint[], $2::bigint[], $3::text[], $4::text[], $5::text[], $6::text[], $7::bigint[], $8::text[], $9::bytea[], $10::boolean[]) WITH ORDINALITY
-    AS u (change, size, run, kind, name, id, at, data, payload, cancel, ord)
+  FROM unnest($1::bigint[], $2::bigint[], $3::text[], $4::text[], $5::text[], $6::text[], $7::bigint[], $8::text[], $9::bytea[], $10::boolean[],
+              $11::bigint[]) WITH ORDINALITY
+    AS u (change, size, run, kind, name, id, at, data, payload, cancel, nth, ord)
   JOIN durable_runs r ON r.id = u.run
   ORDER BY u.ord FOR UPDATE OF r
 ),
@@ -292,7 +294,7 @@ updated AS (
   FROM (SELECT m.no, pg_catalog.count(*) AS messages, pg_catalog.bool_or(m.cancel) AS cancel FROM numbered m GROUP BY m.no) n
   WHERE r.no = n.no
 )
-SELECT f.change FROM fit f
+SELECT n.change, n.nth, n.inbox + n.place FROM numbered n
 
 -- name: lock_for_delete (own)
 SELECT no, id, status, owner, epoch FROM durable_runs WHERE id = ANY($1::text[]) ORDER BY id FOR UPDATE
