@@ -7,6 +7,7 @@ import (
 	"github.com/holdfast-dev/holdfast/internal/sqlstore"
 	"github.com/holdfast-dev/holdfast/store"
 	"github.com/holdfast-dev/holdfast/store/internal/draft"
+	"github.com/holdfast-dev/holdfast/store/internal/notice"
 )
 
 // A Change that concerns one run, or only delivers messages, is one statement and one round
@@ -126,16 +127,31 @@ func (s *Store) changeOne(w *wire, m *member) (done bool, err error) {
 		args = append(args, orNull((*int64)(t)))
 	}
 	args = append(args, c.Release)
-	owner := ""
+	after := store.Run{ID: c.RunID}
 	err = w.query("change_run", func(v []driverValue) error {
-		done, owner = true, v[0].(string)
+		done = true
+		after.Owner, after.Status, after.Paused = v[0].(string), store.Status(v[1].(string)), v[2].(bool)
 		return nil
 	}, args...)
-	// How the row was is not known here. So this may tell of a status that is not new.
-	if err == nil && done && (owner == "" || p.Status != nil || p.Paused != nil) {
-		s.notices.tell([]string{c.RunID})
+	if err != nil || !done {
+		return false, err
 	}
-	return done, err
+	// How the row was is not known here. What the Change sets counts as new: to tell too much costs the
+	// listeners a look, to tell too little loses it.
+	before := after
+	if p.Status != nil {
+		before.Status = ""
+	}
+	if p.Paused != nil {
+		before.Paused = !after.Paused
+	}
+	if c.Yield || c.Expect.TakeEpoch {
+		before.Owner = "?"
+	}
+	var news notice.News
+	news.Changed(&before, &after, notice.MayBeDue(after.Status))
+	s.notices.tell(news)
+	return true, nil
 }
 
 // orNull returns what p points to, NULL for nil.
@@ -162,15 +178,18 @@ func (s *Store) createOne(w *wire, m *member) (done bool, err error) {
 		args = append(args, eventValues(e)...)
 	}
 	args = args[:cap(args)] // without a second event, its columns are NULL
+	var news notice.News
 	err = w.query("create_run", func(v []driverValue) error {
 		s.numbers.put(c.RunID, v[0].(int64))
+		news.Created(&run, store.Time(v[1].(int64)))
 		done = true
 		return nil
 	}, args...)
-	if err == nil && done && run.Owner == "" {
-		s.notices.tell([]string{c.RunID})
+	if err != nil {
+		return false, err
 	}
-	return done, err
+	s.notices.tell(news)
+	return done, nil
 }
 
 // updatedAt is the place of a column that the server sets in sqlstore.RunValues.
@@ -200,8 +219,12 @@ func (s *Store) createMany(w *wire, members []*member) (left []*member, err erro
 	args := values(slices.Delete(rows, updatedAt, updatedAt+1))
 	args = append(append(args, values(events[:])...), values(attributes[:])...)
 	numbers := make(map[string]int64, len(members))
+	var news notice.News
 	err = w.query("create_runs", func(v []driverValue) error {
-		numbers[v[0].(string)] = v[1].(int64)
+		id := v[0].(string)
+		numbers[id] = v[1].(int64)
+		run := draft.Born(of[id].c)
+		news.Created(&run, store.Time(v[2].(int64)))
 		return nil
 	}, args...)
 	if err != nil {
@@ -210,20 +233,16 @@ func (s *Store) createMany(w *wire, members []*member) (left []*member, err erro
 	if len(numbers) > 0 {
 		s.counts.commits.Add(1)
 	}
-	var told []string
-	for id, m := range of {
-		no, created := numbers[id]
+	for _, m := range members {
+		no, created := numbers[m.c.RunID]
 		if !created {
 			left = append(left, m)
 			continue
 		}
-		s.numbers.put(id, no)
+		s.numbers.put(m.c.RunID, no)
 		m.decide(nil)
-		if m.c.Create.Owner == "" || m.c.Yield {
-			told = append(told, id)
-		}
 	}
-	s.notices.tell(told)
+	s.notices.tell(news)
 	return left, nil
 }
 
@@ -231,15 +250,18 @@ func (s *Store) createMany(w *wire, members []*member) (left []*member, err erro
 func (s *Store) sendOne(w *wire, c *store.Change) (done bool, err error) {
 	m := &c.Send[0]
 	clear(c.Sent) // S42: an earlier attempt may have filled it in
+	var news notice.News
 	err = w.query("send_message", func(v []driverValue) error {
 		done = true
 		c.SetSent(0, v[0].(int64))
+		news.Sent(m.To, v[1].(string))
 		return nil
 	}, m.To, string(m.Kind), m.Name, m.ID, int64(m.At), sqlstore.Text(m.Data), sqlstore.Bytes(m.Payload), m.Kind == store.KindCancel)
-	if err == nil && done {
-		s.notices.tell([]string{m.To})
+	if err != nil {
+		return false, err
 	}
-	return done, err
+	s.notices.tell(news)
+	return done, nil
 }
 
 // sendMany delivers the messages of members.
@@ -271,12 +293,12 @@ func (s *Store) sendMany(w *wire, members []*member) (left []*member, err error)
 		a[10].int(int64(l.nth))
 	}
 	sent := make([]bool, len(members))
-	var told []string
+	var news notice.News
 	err = w.query("send_messages", func(v []driverValue) error {
 		c, nth := members[v[0].(int64)].c, int(v[1].(int64))
 		sent[v[0].(int64)] = true
 		c.SetSent(nth, v[2].(int64))
-		told = append(told, c.Send[nth].To)
+		news.Sent(c.Send[nth].To, v[3].(string))
 		return nil
 	}, values(a[:])...)
 	if faultOf(err) == faultConflict {
@@ -292,9 +314,9 @@ func (s *Store) sendMany(w *wire, members []*member) (left []*member, err error)
 			left = append(left, m)
 		}
 	}
-	if len(told) > 0 {
+	if !news.Empty() {
 		s.counts.commits.Add(1)
 	}
-	s.notices.tell(told)
+	s.notices.tell(news)
 	return left, nil
 }

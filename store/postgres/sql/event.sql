@@ -102,7 +102,8 @@ SELECT a.run_no, NULL, NULL, NULL FROM appended a WHERE a.run_no NOT IN (SELECT 
 -- name: change_run (own)
 -- carry_out for one Change of one event. What it asks of the row is asked again of the version that it
 -- gets to see after a wait; everything else is read as of the beginning of the statement. A run that
--- holds keys is left to carry_out. Returns the owner afterwards.
+-- holds keys is left to carry_out. Returns how the row is
+-- afterwards.
 WITH updated AS (
   UPDATE durable_runs r SET
     version = COALESCE($23::text, r.version), status = COALESCE($21::text, r.status), code = COALESCE($24::text, r.code), reason = COALESCE($25::text,
@@ -117,7 +118,7 @@ WITH updated AS (
     AND (NOT $34::boolean OR (SELECT s.updated_at FROM durable_runs s WHERE s.no = r.no) = r.updated_at
       AND (SELECT pg_catalog.count(*) FROM (SELECT 1 FROM durable_holds h WHERE h.run_no = r.no LIMIT 1) held) = 0)
     AND EXISTS (SELECT 1 FROM durable_events p WHERE p.run_no = $1 AND p.seq = $2::bigint - 1 AND (p.epoch = $3 OR $20))
-  RETURNING r.no, r.owner
+  RETURNING r.no, r.owner, r.status, r.paused
 ),
 appended AS (
   INSERT INTO durable_events (run_no, seq, epoch, branch, type, key, attempt, ordinal, at, took, active, steps, data, payload, sum)
@@ -125,7 +126,7 @@ appended AS (
          $15::bytea, $16::bigint
   FROM updated u
 )
-SELECT u.owner FROM updated u
+SELECT u.owner, u.status, u.paused FROM updated u
 
 -- name: take_runs (own)
 -- The events of claims, and what they change in rows, which are locked. Plain appends take

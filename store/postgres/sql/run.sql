@@ -122,7 +122,7 @@ RETURNING id, no
 -- name: create_run (own)
 -- One run without attributes, and its first event or two: the type of the second one may be NULL.
 -- A run that is there, or whose Dedup is taken, is not created, and its Change decided again;
--- one that appears meanwhile makes the insert fail.
+-- one that appears meanwhile makes the insert fail. Returns its number, and the time.
 WITH made AS (
   INSERT INTO durable_runs (id, workflow, initial_version, parent, parent_key, forked_from, input_hash, queue, partition, dedup, trace, created_at, version, status, code, reason,
     recoverable, owner, epoch, branch, generation, resumes, strikes, priority, inbox, seen, cancel_asked, paused, archived_seq, started_at, updated_at,
@@ -135,7 +135,7 @@ WITH made AS (
     AND ($10 = '' OR NOT EXISTS (
       SELECT 1 FROM durable_runs r
       WHERE r.queue = $8 AND r.dedup = $10 AND r.dedup <> '' AND r.status NOT IN ('completed', 'failed', 'cancelled')))
-  RETURNING no
+  RETURNING no, updated_at
 ),
 appended AS (
   INSERT INTO durable_events (run_no, seq, epoch, branch, type, key, attempt, ordinal, at, took, active, steps, data, payload, sum)
@@ -147,7 +147,7 @@ appended AS (
      $60::text, $61::bytea, $62::bigint)) AS e (seq, epoch, branch, type, key, attempt, ordinal, at, took, active, steps, data, payload, sum)
   WHERE e.type IS NOT NULL
 )
-SELECT m.no FROM made m
+SELECT m.no, m.updated_at FROM made m
 
 -- name: create_runs (own)
 -- Many runs, in the order of their ids, with their first events and attributes. One that is there,
@@ -169,7 +169,7 @@ WITH made AS (
           ended_at, wake_at, deadline_at, attributes)
   CROSS JOIN (SELECT (extract(epoch FROM pg_catalog.clock_timestamp())::numeric * 1000000::numeric)::bigint AS now) clock
   ON CONFLICT DO NOTHING
-  RETURNING id, no
+  RETURNING id, no, updated_at
 ),
 appended AS (
   INSERT INTO durable_events (run_no, seq, epoch, branch, type, key, attempt, ordinal, at, took, active, steps, data, payload, sum)
@@ -185,7 +185,7 @@ described AS (
   FROM made m FULL JOIN unnest($50::text[], $51::text[], $52::text[]) AS a (run, name, value) ON a.run = m.id
   WHERE COALESCE(m.no, 0) > 0 AND COALESCE(a.run, '') <> ''
 )
-SELECT m.id, m.no FROM made m
+SELECT m.id, m.no, m.updated_at FROM made m
 
 -- name: update_runs (own)
 -- Everything that may change in the rows of a transaction, which holds their
@@ -247,7 +247,7 @@ SELECT * FROM unnest($1::bigint[], $2::bigint[], $3::text[], $4::text[], $5::tex
 -- name: send_message (own)
 -- One message to a run that has not ended, unless it was delivered before (S14). The number comes from
 -- the version of the row that this statement gets to see after a wait. A message that was delivered
--- meanwhile makes the insert fail.
+-- meanwhile makes the insert fail. Returns the number, and who owns the run.
 WITH numbered AS (
   UPDATE durable_runs r SET inbox = r.inbox + 1, archived_seq = least(r.archived_seq, 1), cancel_asked = r.cancel_asked OR $8::boolean,
     wake_at = CASE WHEN $8 AND r.status = 'pending' THEN 0 ELSE r.wake_at END,
@@ -255,18 +255,21 @@ WITH numbered AS (
   WHERE r.id = $1::text AND r.status NOT IN ('completed', 'failed', 'cancelled')
     AND (SELECT pg_catalog.count(*) FROM (
       SELECT 1 FROM durable_inbox m WHERE m.run_no = r.no AND m.kind = $2::text AND pg_catalog.md5(m.id) = pg_catalog.md5($4::text) AND m.id = $4 LIMIT 1) before) = 0
-  RETURNING r.no, r.inbox
+  RETURNING r.no, r.inbox, r.owner
+),
+delivered AS (
+  INSERT INTO durable_inbox (run_no, seq, kind, name, id, at, data, payload)
+  SELECT n.no, n.inbox, $2, $3::text, $4, $5::bigint, $6::text, $7::bytea FROM numbered n
 )
-INSERT INTO durable_inbox (run_no, seq, kind, name, id, at, data, payload)
-SELECT n.no, n.inbox, $2, $3::text, $4, $5::bigint, $6::text, $7::bytea FROM numbered n
-RETURNING seq
+SELECT n.inbox, n.owner FROM numbered n
 
 -- name: send_messages (own)
 -- The same for many, in the order of their receivers. change says which Change a message belongs to, and
 -- size how many messages that has: all of them are delivered, or none. nth is a message's place in its
--- Change. Returns those that were delivered, with their numbers.
+-- Change. Returns those that were delivered, with their numbers and
+-- the owners of the runs.
 WITH target AS MATERIALIZED (
-  SELECT u.*, r.no, r.inbox, r.status
+  SELECT u.*, r.no, r.inbox, r.status, r.owner
   FROM unnest($1::bigint[], $2::bigint[], $3::text[], $4::text[], $5::text[], $6::text[], $7::bigint[], $8::text[], $9::bytea[], $10::boolean[],
               $11::bigint[]) WITH ORDINALITY
     AS u (change, size, run, kind, name, id, at, data, payload, cancel, nth, ord)
@@ -294,7 +297,7 @@ updated AS (
   FROM (SELECT m.no, pg_catalog.count(*) AS messages, pg_catalog.bool_or(m.cancel) AS cancel FROM numbered m GROUP BY m.no) n
   WHERE r.no = n.no
 )
-SELECT n.change, n.nth, n.inbox + n.place FROM numbered n
+SELECT n.change, n.nth, n.inbox + n.place, n.owner FROM numbered n
 
 -- name: lock_for_delete (own)
 SELECT no, id, status, owner, epoch FROM durable_runs WHERE id = ANY($1::text[]) ORDER BY id FOR UPDATE
