@@ -12,7 +12,7 @@ import (
 
 // A Change that concerns one run, or only delivers messages, is one statement and one round
 // trip, and so are many such Changes of one kind. A statement writes what everything allows. What
-// it does not write is left to transact, which also finds out why it is refused. docs/adr/0047-one-statement.md
+// it does not write is left to transact, which also finds out why it is refused. docs/adr/0051-one-statement.md
 // says what keeps that right.
 
 // carryOnce carries out members without a transaction of several statements, if all of them are of
@@ -90,8 +90,8 @@ func born(c *store.Change) bool {
 // posted reports whether a Change only delivers messages.
 func posted(c *store.Change) bool { return c.RunID == "" && len(c.Start) == 0 }
 
-// changeOne carries out a swift Change of one event.
-func (s *Store) changeOne(w *wire, m *member) (done bool, err error) {
+// changeValues returns the arguments of change_run.
+func changeValues(m *member) []driverValue {
 	c := m.c
 	p := c.Row
 	if p == nil {
@@ -126,23 +126,28 @@ func (s *Store) changeOne(w *wire, m *member) (done bool, err error) {
 	for _, t := range []*store.Time{p.StartedAt, p.EndedAt, p.WakeAt, p.DeadlineAt} {
 		args = append(args, orNull((*int64)(t)))
 	}
-	args = append(args, c.Release)
+	return append(args, c.Release)
+}
+
+// changeOne carries out a swift Change of one event.
+func (s *Store) changeOne(w *wire, m *member) (done bool, err error) {
+	c := m.c
 	after := store.Run{ID: c.RunID}
 	err = w.query("change_run", func(v []driverValue) error {
 		done = true
 		after.Owner, after.Status, after.Paused = v[0].(string), store.Status(v[1].(string)), v[2].(bool)
 		return nil
-	}, args...)
+	}, changeValues(m)...)
 	if err != nil || !done {
 		return false, err
 	}
 	// How the row was is not known here. What the Change sets counts as new: to tell too much costs the
 	// listeners a look, to tell too little loses it.
 	before := after
-	if p.Status != nil {
+	if c.Row != nil && c.Row.Status != nil {
 		before.Status = ""
 	}
-	if p.Paused != nil {
+	if c.Row != nil && c.Row.Paused != nil {
 		before.Paused = !after.Paused
 	}
 	if c.Yield || c.Expect.TakeEpoch {

@@ -25,7 +25,7 @@ var (
 		"store":            {23, 3010, 4, 353, 55},
 		"store/memory":     {14, 1500, 5, 199, 42},
 		"store/sqlite":     {42, 6950, 21, 412, 45},
-		"store/postgres":   {42, 8240, 31, 494, 55},
+		"store/postgres":   {44, 8640, 33, 494, 55},
 
 		"cli/internal/show":   {12, 1000, 0, 190, 66},
 		"cli/internal/target": {11, 2600, 10, 540, 54},
@@ -47,7 +47,7 @@ var (
 		"internal/history.Audit": {28, 49, 5},
 		"cli.invocation":         {9, 56, 7},
 		"store/sqlite.Store":     {24, 85, 24},
-		"store/postgres.Store":   {28, 110, 23},
+		"store/postgres.Store":   {28, 116, 24},
 	}
 )
 
