@@ -47,8 +47,9 @@ func TestPlainIsAnAppendAndNothingElse(t *testing.T) {
 		c := of(plain(), edit)
 		require.False(t, c.Plain(), name)
 	}
-	// A field that is added to Change or Expect has to be looked at by Plain.
-	require.Equal(t, 11, reflect.TypeFor[store.Change]().NumField())
+	// A field that is added to Change or Expect has to be looked at by Plain. Of these, Sent is empty
+	// if Send is.
+	require.Equal(t, 12, reflect.TypeFor[store.Change]().NumField())
 	require.Equal(t, 6, reflect.TypeFor[store.Expect]().NumField())
 }
 

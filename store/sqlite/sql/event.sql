@@ -17,7 +17,7 @@ VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14)
 -- name: event_fence (own)
 SELECT epoch, sum FROM durable_events WHERE place = ?1
 
--- name: event_last
+-- name: event_last (own)
 -- Between the places of seq 0 of this run and of the next run, both exclusive.
 SELECT place & 268435455 AS seq, epoch, branch, type, key, attempt, ordinal, at, took, active, steps, data, payload, sum
 FROM durable_events WHERE place > ?1 AND place < ?2 ORDER BY place DESC LIMIT 1

@@ -14,7 +14,7 @@ UPDATE durable_runs SET inbox = inbox + 1, archived_seq = min(archived_seq, 1), 
 INSERT INTO durable_inbox (place, run_no, kind, name, id, at, data, payload)
 SELECT no << 28 | inbox, no, ?2, ?3, ?4, ?5, ?6, ?7 FROM durable_runs WHERE no = ?1
 
--- name: messages_of
+-- name: messages_of (own)
 SELECT place & 268435455 AS seq, kind, name, id, at, data, payload FROM durable_inbox WHERE place > ?1 AND place < ?2 ORDER BY place
 
 -- name: messages_delete (own)

@@ -8,7 +8,7 @@ SELECT no FROM durable_runs WHERE id = ?1
 SELECT no, status, owner, epoch, cancel_asked, updated_at, queue, dedup, workflow, input_hash, parent, parent_key, inbox
 FROM durable_runs WHERE id = ?1
 
--- name: run_by_id
+-- name: run_by_id (own)
 SELECT no, id, workflow, initial_version, parent, parent_key, forked_from, input_hash, queue, partition, dedup, trace, created_at,
   version, status, code, reason, recoverable, owner, epoch, branch, generation, resumes, strikes, priority, inbox, seen, cancel_asked,
   paused, archived_seq, started_at, updated_at, ended_at, wake_at, deadline_at, attributes
