@@ -2,6 +2,7 @@ package postgres
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"math"
 	"slices"
@@ -64,6 +65,12 @@ func (s *Store) loadSet(ctx context.Context, loads []store.RunCursor, into []sto
 			return part(list, v)
 		}, ids.value(), afters.value(), tails.value(), wanted.value(), messages.value())
 	})
+	if k := faultOf(err); err != nil && len(loads) > 1 && ctx.Err() == nil && (k == faultData || k == faultOther) && !errors.Is(err, store.ErrClosed) {
+		for i := range loads { // what one cannot be read for does not concern the others
+			s.loadSet(ctx, loads[i:i+1], into[i:i+1])
+		}
+		return
+	}
 	for i := range loads {
 		l := &loads[i]
 		switch {

@@ -73,6 +73,12 @@ func (s *Store) loadSet(ctx context.Context, loads []store.RunCursor, into []sto
 		}
 		return nil
 	})
+	if len(loads) > 1 && (errors.Is(err, store.ErrCorrupt) || errors.Is(err, store.ErrInvalid)) {
+		for i := range loads { // what one cannot be read for does not concern the others
+			s.loadSet(ctx, loads[i:i+1], into[i:i+1])
+		}
+		return
+	}
 	for i := range loads {
 		l := &loads[i]
 		switch f := list[i]; {
