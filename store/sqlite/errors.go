@@ -19,12 +19,6 @@ func busy(err error) bool {
 	return ok && (e.Code == sqlite3.ErrBusy || e.Code == sqlite3.ErrLocked)
 }
 
-// constraint reports that a key or a check of the schema refused a row.
-func constraint(err error) bool {
-	e, ok := errors.AsType[sqlite3.Error](err)
-	return ok && e.Code == sqlite3.ErrConstraint
-}
-
 // memberFault reports whether one member may have caused an error of the whole
 // batch, so that it is worth trying the members separately.
 func memberFault(err error) bool {
