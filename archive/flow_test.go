@@ -216,3 +216,25 @@ func TestTheStoreIsBelievedBeforeTheArchive(t *testing.T) {
 	run, _ = h.Run("r")
 	require.Equal(t, store.Completed, run.Status)
 }
+
+// The store that lives on may have another run with the key of an archived one.
+func TestARunThatCannotBeRestoredBecauseOfItsKeyIsNamed(t *testing.T) {
+	b := &bodies{}
+	wf := checkout(b)
+	d, err := archive.OpenDir(t.TempDir())
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, d.Close()) })
+	p := boot(t, memory.Open(), durable.Options{Workflows: []durable.Definition{wf}, Archive: d})
+	_, err = wf.Start(p.ctx, "order-1", order{ID: "order-1", Total: 5}, durable.Dedup("ann"))
+	require.NoError(t, err)
+	archivedAs(t, d, "order-1", store.Waiting)
+
+	p = boot(t, memory.Open(), durable.Options{Workflows: []durable.Definition{wf}})
+	_, err = wf.Start(p.ctx, "order-2", order{ID: "order-2", Total: 5}, durable.Dedup("ann"))
+	require.NoError(t, err)
+	got, err := archive.RestoreWaiting(p.ctx, p.Engine, d)
+	require.NoError(t, err)
+	require.Empty(t, got.Runs)
+	require.ErrorIs(t, got.Failed["order-1"], durable.ErrOccupied)
+	require.ErrorContains(t, got.Failed["order-1"], "order-2")
+}

@@ -62,7 +62,7 @@ func TestTheStuckAreFoundWithoutReadingTheManyThatSleep(t *testing.T) {
 		require.NoError(t, err)
 		defer looks.Close()
 		counter.rows.Store(0)
-		found, err := operate.On(looks).Stuck(w.ctx(), 100)
+		found, err := operate.On(looks).Stuck(w.ctx(), 10) // it looks at as many that wait as it may list
 		require.NoError(t, err)
 		codes := map[string]string{}
 		for _, s := range found {

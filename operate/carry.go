@@ -58,7 +58,8 @@ var ErrBadFile = errors.New("durable: not an importable run file")
 // and waits, it gets the child's outcome.
 //
 // Errors: ErrBadFile; store.ErrExists (*store.ExistsError) when the id is taken, even by
-// the same run; durable.ErrOccupied when an exclusive key is; store.ErrTooLarge;
+// the same run; durable.ErrOccupied when an exclusive key or the deduplication key is;
+// store.ErrTooLarge;
 // durable.ErrInvalid for an id that cannot be used, or a copy of a run with children that
 // have not ended; *durable.UndecodableError when a copy needs a key that is missing.
 // After any of these nothing has changed. durable.ErrUnavailable: import it again.
@@ -88,6 +89,9 @@ func (op *Operator) Import(ctx context.Context, r io.Reader, o ImportOptions) (I
 		return Imported{}, fmt.Errorf("durable: importing run %s: %w", id, err)
 	}
 	if err := in.run(ctx); err != nil {
+		if held := heldByOther(&in.final, "was not imported; import it again once that run has ended", err); held != nil {
+			return Imported{}, held
+		}
 		return Imported{}, fmt.Errorf("durable: importing run %s: %w", id, storeError(err))
 	}
 	op.desk.Ended(id, in.final.Status)

@@ -215,6 +215,7 @@ func (op *Operator) edit(ctx context.Context, v *view, rv *revision, old *store.
 	a.Then = []store.Event{ev}
 	_, err = op.desk.Act(ctx, row, v.Branches, a)
 	var owned *store.OwnedError
+	held := heldByOther(row, "was not edited; try again once that run has ended", err)
 	switch {
 	case err == nil:
 		op.desk.LogRun(slog.LevelInfo, row, "durable: a recorded result was edited", slog.String("step", old.Key), slog.Int("branch", int(rv.plan.Branch)), slog.String("by", o.By), slog.String("reason", o.Reason))
@@ -223,8 +224,8 @@ func (op *Operator) edit(ctx context.Context, v *view, rv *revision, old *store.
 		return &BusyError{RunID: row.ID, Owner: owned.Owner}
 	case commit.Overtaken(err):
 		return &BusyError{RunID: row.ID, Err: errors.New("somebody else acted on it in the same moment")}
-	case errors.Is(err, store.ErrOccupied):
-		return commit.Occupied("was not edited; try again once that run has ended", err)
+	case held != nil:
+		return held
 	}
 	return fmt.Errorf("durable: editing run %s: %w", row.ID, storeError(err))
 }

@@ -93,7 +93,9 @@ func (op *Operator) Jump(ctx context.Context, id string, to int64, o JumpOptions
 			asked = true
 			continue // what was in progress is recorded now
 		}
-		switch goesOn, err := op.jump(ctx, v, rv, o, own); {
+		goesOn, err := op.jump(ctx, v, rv, o, own)
+		held := heldByOther(v.Row, "was not taken back; try again once that run has ended", err)
+		switch {
 		case err == nil:
 			if goesOn {
 				op.desk.GoOn(ctx, id)
@@ -101,8 +103,8 @@ func (op *Operator) Jump(ctx context.Context, id string, to int64, o JumpOptions
 			return rv.plan, nil
 		case commit.Overtaken(err) && tries < 8:
 			continue // another act on the run happened at the same moment
-		case errors.Is(err, store.ErrOccupied):
-			return rv.plan, commit.Occupied("was not taken back; try again once that run has ended", err)
+		case held != nil:
+			return rv.plan, held
 		default:
 			return rv.plan, fmt.Errorf("durable: jumping in run %s: %w", id, storeError(err))
 		}

@@ -3,6 +3,7 @@ package operate
 import (
 	"context"
 	"errors"
+	"fmt"
 
 	"github.com/holdfast-dev/holdfast/durable"
 	"github.com/holdfast-dev/holdfast/internal/commit"
@@ -55,4 +56,19 @@ func damaged(err error) error {
 		return (*durable.DamagedError)(d)
 	}
 	return err
+}
+
+// heldByOther explains an error that says that another run holds a key which the run
+// needs: an exclusive one, or its deduplication key. meaning says what has not happened to
+// the run, and what to do. nil: err says something else.
+func heldByOther(row *store.Run, meaning string, err error) error {
+	var exists *store.ExistsError
+	if row.Dedup != "" && errors.As(err, &exists) && exists.RunID != row.ID {
+		return fmt.Errorf("durable: run %s %s: its deduplication key %q is held by run %s: %w", row.ID, meaning, row.Dedup, exists.RunID,
+			&store.OccupiedError{RunID: row.ID, Key: row.Dedup, Holder: exists.RunID})
+	}
+	if errors.Is(err, store.ErrOccupied) {
+		return commit.Occupied(meaning, err)
+	}
+	return nil
 }

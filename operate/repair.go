@@ -109,6 +109,9 @@ func (op *Operator) Repair(ctx context.Context, id string, o RepairOptions) (Rep
 		return rep, nil
 	}
 	if err := op.mend(ctx, a, plan); err != nil {
+		if held := heldByOther(&a.History.Run, "was not repaired; repair it again once that run has ended", err); held != nil {
+			return rep, held
+		}
 		return rep, fmt.Errorf("durable: repairing run %s: %w", id, storeError(err))
 	}
 	op.desk.LogRun(slog.LevelWarn, &a.History.Run, "durable: run repaired", slog.Any("did", plan.did), slog.Any("again", plan.again))

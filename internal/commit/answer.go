@@ -66,7 +66,8 @@ func answered(err error) bool {
 	}
 	for _, known := range []error{
 		store.ErrNotFound, store.ErrClosed, store.ErrInvalid, store.ErrCorrupt, store.ErrSchema,
-		store.ErrStatus, store.ErrOwned, store.ErrOccupied, store.ErrFenced, store.ErrTooLarge, context.Canceled, context.DeadlineExceeded,
+		store.ErrStatus, store.ErrOwned, store.ErrOccupied, store.ErrFenced, store.ErrTooLarge, store.ErrExists, store.ErrRevision, store.ErrCancelAsked,
+		store.ErrUnsupported, context.Canceled, context.DeadlineExceeded,
 	} {
 		if errors.Is(err, known) {
 			return true
