@@ -428,11 +428,6 @@ func (op *Operator) notClaimed(ctx context.Context, rv *revision, row *store.Run
 	if !here && (reopened || row.Status == store.Failed || row.Status == store.Interrupted) {
 		return nil // claimable by an engine that has its code
 	}
-	if reopened {
-		if taken, err := op.takenSince(ctx, row); err != nil || taken {
-			return err
-		}
-	}
 	h, err := op.store.Load(ctx, row.ID, store.Cursor{NoEvents: true})
 	if err != nil {
 		return fmt.Errorf("durable: resuming run %s: %w", row.ID, storeError(err))
@@ -440,6 +435,11 @@ func (op *Operator) notClaimed(ctx context.Context, rv *revision, row *store.Run
 	if h.Run.NeedsPlace() && h.Run.Claimable() && h.Run.Owner == "" {
 		rv.warn("queue %s has no place for it now: it is in line, and goes on when it gets one", h.Run.Queue)
 		return nil
+	}
+	if reopened { // asked after the row was read, so that whoever took it from the line is seen
+		if taken, err := op.takenSince(ctx, row); err != nil || taken {
+			return err
+		}
 	}
 	reason := ""
 	switch {
