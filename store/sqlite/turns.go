@@ -123,8 +123,8 @@ func (q *turns) others() bool {
 // wait waits for the turn, and lets it go at once if nobody wants it any more. It runs on a
 // goroutine of its own because nothing can interrupt it; front says that it is at the door.
 func (q *turns) wait(front bool, ended chan<- struct{}) {
-	if front || lock(q.next) {
-		front = lock(q.turn)
+	if front || lock(q.next, q.ends) {
+		front = lock(q.turn, q.ends)
 		unlock(q.next)
 	}
 	q.mu.Lock()
@@ -137,6 +137,12 @@ func (q *turns) wait(front bool, ended chan<- struct{}) {
 		q.release()
 	}
 	close(ended)
+}
+
+func (q *turns) ends() bool {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	return q.closed
 }
 
 // give lets the turn go.
