@@ -317,11 +317,10 @@ func TestSignalsAreTakenInTheOrderOfTheInboxWhateverComesBetween(t *testing.T) {
 						signal("x", fmt.Sprint(n)) // if it was foreign, its id is another one
 					}
 				case "reply lost":
-					lost := true
+					var lost atomic.Bool
 					w.disk.tamper(func(batch []store.Change, forward func() []error) []error {
 						errs := forward()
-						if lost && len(batch[0].Send) > 0 {
-							lost = false
+						if len(batch[0].Send) > 0 && !lost.Swap(true) {
 							return all(batch, store.ErrUnknown)
 						}
 						return errs
