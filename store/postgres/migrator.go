@@ -29,7 +29,7 @@ func OpenSchema(dsn string, o Options) (*Schema, error) {
 	if err != nil {
 		return nil, err
 	}
-	db, err := connect(dsn, 0)
+	db, err := connect(dsn, 0, "")
 	if err != nil {
 		return nil, err
 	}

@@ -2,6 +2,7 @@ package postgres
 
 import (
 	"context"
+	"database/sql/driver"
 	"errors"
 	"fmt"
 	"strings"
@@ -92,11 +93,11 @@ func OpenOptions(dsn string, o Options) (*Store, error) {
 	if o.silence == 0 {
 		o.silence = maxSilence
 	}
-	db, err := connect(interpreted(dsn, o.Pooled), o.silence)
+	db, err := connect(dsn, o.silence, interpreted(dsn, o.Pooled))
 	if err != nil {
 		return nil, err
 	}
-	long, err := connect(dsn, 0)
+	long, err := connect(dsn, 0, "")
 	if err != nil {
 		return nil, errors.Join(err, db.Close())
 	}
@@ -120,25 +121,47 @@ func OpenOptions(dsn string, o Options) (*Store, error) {
 	return s, nil
 }
 
-// interpreted returns dsn with the JIT compiler off: it takes longer (20 to 40 ms) than any page of a
-// listing that has arms for many and for few matches, whose cost the planner adds up.
-func interpreted(dsn string, pooled bool) string {
-	cfg, err := pq.NewConfig(dsn)
-	if _, set := cfg.Runtime["jit"]; pooled || set || err != nil { // a pooler may refuse a parameter that it does not know
-		return dsn
-	}
-	return with(dsn, "jit", "off")
-}
-
 // connect returns a pool for a complete dsn, whose connections give up on a
-// server that stays silent for this long; 0: never.
-func connect(dsn string, silence time.Duration) (*sqlx.DB, error) {
+// server that stays silent for this long; 0: never. setup, if not empty, is sent first on each.
+func connect(dsn string, silence time.Duration, setup string) (*sqlx.DB, error) {
 	connector, err := pq.NewConnector(dsn)
 	if err != nil {
 		return nil, masked(dsn, err)
 	}
 	connector.Dialer(dialer{silence})
-	return sqlx.NewDb(openDB(connector), "postgres"), nil
+	if setup == "" {
+		return sqlx.NewDb(openDB(connector), "postgres"), nil
+	}
+	return sqlx.NewDb(openDB(&tuned{connector, setup}), "postgres"), nil
+}
+
+// tuned makes connections with settings of ours. They are not parameters of the connection, because
+// a pooler refuses those that it does not know, also one that keeps sessions and so needs nothing else.
+type tuned struct {
+	driver.Connector
+	setup string
+}
+
+func (t *tuned) Connect(ctx context.Context) (driver.Conn, error) {
+	conn, err := t.Connector.Connect(ctx)
+	if err != nil {
+		return nil, err
+	}
+	if _, err := conn.(driver.ExecerContext).ExecContext(ctx, t.setup, nil); err != nil {
+		return nil, errors.Join(err, conn.Close())
+	}
+	return conn, nil
+}
+
+// interpreted says what turns the JIT compiler off: it takes longer (20 to 40 ms) than any page of a
+// listing that has arms for many and for few matches, whose cost the planner adds up. Connections
+// through a pooler that does not keep sessions are set for others, too; they stay as they are.
+func interpreted(dsn string, pooled bool) string {
+	cfg, err := pq.NewConfig(dsn)
+	if _, set := cfg.Runtime["jit"]; pooled || set || err != nil {
+		return ""
+	}
+	return "SET jit = off"
 }
 
 // New uses connections of db, which stays open when the store is closed. The

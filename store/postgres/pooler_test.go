@@ -23,6 +23,9 @@ func worksThrough(t *testing.T, dsn string, o postgres.Options) {
 	require.NoError(t, err)
 	require.Len(t, got, 1)
 	require.NoError(t, s.Maintain(t.Context()))
+	tx, err := s.BeginTx(t.Context()) // on connections of another kind
+	require.NoError(t, err)
+	require.NoError(t, tx.Rollback())
 }
 
 func TestAPoolerThatKeepsSessionsNeedsNothing(t *testing.T) {

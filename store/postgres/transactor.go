@@ -41,18 +41,18 @@ func newTransactions(db *sqlx.DB, n int) *transactions {
 
 // useOwn makes t use connections of its own, to the same server as the store's.
 func (t *transactions) useOwn(dsn string, pooled bool) error {
-	own := dsn
-	if !pooled { // a pooler may refuse a parameter that it does not know
-		own = with(dsn, "default_transaction_isolation", "read committed")
+	setup := ""
+	if !pooled {
+		setup = "SET default_transaction_isolation = 'read committed'"
 	}
-	db, err := connect(own, 0)
+	db, err := connect(dsn, 0, setup)
 	if err != nil {
 		return err
 	}
 	db.SetMaxIdleConns(cap(t.permits))
 	db.SetConnMaxIdleTime(5 * time.Minute)
 	t.db, t.ownsDB = db, true
-	if own != dsn {
+	if setup != "" {
 		t.level = sql.LevelDefault // to ask for it takes a round trip
 	}
 	return nil
