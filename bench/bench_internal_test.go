@@ -72,6 +72,12 @@ func TestJSONLeavesOutTheFloorOfCasesWithoutOne(t *testing.T) {
 	}
 }
 
+func TestTablePrintsGoals(t *testing.T) {
+	var b bytes.Buffer
+	require.NoError(t, printTable(&b, []result{inFloors("START p50 in inserts", "inserts/run", []pair{{100, 310}}).within(3.4)}))
+	require.Regexp(t, `START p50 in inserts .* 3\.10 +inserts/run .* ≤ 3\.40`, b.String())
+}
+
 func TestUnknownCaseIsRefused(t *testing.T) {
 	_, err := choose("SEQ,NONE", caseNames())
 	require.ErrorContains(t, err, `"NONE" is none of SEQ`)

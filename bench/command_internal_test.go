@@ -56,7 +56,8 @@ var waiting = map[string][]string{
 	"LENGTH":   {"LENGTH"},
 	"PAYLOAD":  {"PAYLOAD"},
 	"SIZE":     {"SIZE step", "SIZE start"},
-	"SIGNAL":   {"SIGNAL p50", "SIGNAL p99", "SIGNAL away p50", "SIGNAL away p99"},
+	"START":    {"START p50", "START p50 in inserts", "START p99", "START commits"},
+	"SIGNAL":   {"SIGNAL p50", "SIGNAL p50 in inserts", "SIGNAL p99", "SIGNAL away p50", "SIGNAL away p99"},
 	"PROCESSES": {
 		"PROCESSES 1", "PROCESSES 1 p99", "PROCESSES 1 batch", "PROCESSES 1 CPU",
 		"PROCESSES 2", "PROCESSES 2 p99", "PROCESSES 2 batch", "PROCESSES 2 CPU",
@@ -98,6 +99,12 @@ func testWaiting(t *testing.T, name, mode string) {
 				case name == "PAR" || name == "MAP":
 					require.Positive(t, *got[name].Floor, name)
 					require.InDelta(t, got[name].Median / *got[name].Floor, *got[name].Ratio, *got[name].Ratio, name)
+				case strings.HasSuffix(name, " in inserts"):
+					// Of one round: what the ratio says, the other way round.
+					p50 := got[strings.TrimSuffix(name, " in inserts")]
+					require.InDelta(t, p50.Median / *p50.Floor, got[name].Median, 1e-9, name)
+					require.InDelta(t, 1 / *p50.Ratio, got[name].Median, 1e-9, name)
+					require.Positive(t, got[name].Goal, name)
 				case strings.HasPrefix(name, "SIGNAL"), name == "SLEEP start", name == "VERIFY", name == "RETENTION":
 					require.Positive(t, got[name].Min, name)
 				case name == "SLEEP wake-up":

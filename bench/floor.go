@@ -30,27 +30,46 @@ var errFenced = errors.New("the floor's own fence refused a row")
 
 // singles makes n inserts and returns how long they took.
 func (f *floor) singles(_ context.Context, n int) (time.Duration, error) {
-	// A context that can be cancelled would cost a goroutine for each insert.
-	ctx := context.Background()
-	seq, ok := f.args[f.place].(int64)
-	if !ok {
-		return 0, fmt.Errorf("the place in the log is a %T", f.args[f.place])
-	}
 	began := time.Now()
 	for range n {
-		seq++
-		f.args[f.place] = seq
-		res, err := f.stmt.ExecContext(ctx, f.args...)
-		if err != nil {
+		if err := f.single(); err != nil {
 			return 0, err
-		}
-		if rows, err := res.RowsAffected(); err != nil {
-			return 0, err
-		} else if rows != 1 {
-			return 0, errFenced
 		}
 	}
 	return time.Since(began), nil
+}
+
+// p50 makes n inserts and returns the median of how long one took, in microseconds.
+func (f *floor) p50(n int) (float64, error) {
+	took := make([]float64, n)
+	for i := range took {
+		began := time.Now()
+		if err := f.single(); err != nil {
+			return 0, err
+		}
+		took[i] = micros(time.Since(began))
+	}
+	return median(took), nil
+}
+
+// single makes one insert.
+func (f *floor) single() error {
+	seq, ok := f.args[f.place].(int64)
+	if !ok {
+		return fmt.Errorf("the place in the log is a %T", f.args[f.place])
+	}
+	f.args[f.place] = seq + 1
+	// A context that can be cancelled would cost a goroutine for each insert.
+	res, err := f.stmt.ExecContext(context.Background(), f.args...)
+	if err != nil {
+		return err
+	}
+	if rows, err := res.RowsAffected(); err != nil {
+		return err
+	} else if rows != 1 {
+		return errFenced
+	}
+	return nil
 }
 
 // Close ends the floor.

@@ -34,6 +34,8 @@ type result struct {
 	Low    *float64 `json:"low,omitempty"`
 	High   *float64 `json:"high,omitempty"`
 	Rounds int      `json:"rounds"`
+	// Goal is the most that the median is to be, in the unit; 0: there is none.
+	Goal float64 `json:"goal,omitempty"`
 }
 
 // plainResult is the result of a case without a floor.
@@ -79,6 +81,22 @@ func pairedResult(name, unit string, rate bool, measured []pair) result {
 	return r
 }
 
+// inFloors says how many operations of the floor ours took, of the same pairs: a time against a
+// time, so that less is better.
+func inFloors(name, unit string, measured []pair) result {
+	var times []float64
+	for _, p := range measured {
+		times = append(times, p.ours/p.floor)
+	}
+	return plainResult(name, unit, times)
+}
+
+// within gives r a goal.
+func (r result) within(goal float64) result {
+	r.Goal = goal
+	return r
+}
+
 func printJSON(w io.Writer, results []result) error {
 	e := json.NewEncoder(w)
 	e.SetIndent("", "  ")
@@ -89,16 +107,19 @@ func printJSON(w io.Writer, results []result) error {
 
 func printTable(w io.Writer, results []result) error {
 	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', tabwriter.AlignRight)
-	fmt.Fprintln(t, "case\tstore\tmode\tmin\tmedian\tmax\tunit\tfloor\tratio\t95% interval\trounds\t")
+	fmt.Fprintln(t, "case\tstore\tmode\tmin\tmedian\tmax\tunit\tfloor\tratio\t95% interval\trounds\tgoal\t")
 	for _, r := range results {
-		floor, ratio, interval := "", "", ""
+		floor, ratio, interval, goal := "", "", "", ""
 		if r.Ratio != nil {
 			floor = figure(*r.Floor)
 			ratio = figure(*r.Ratio)
 			interval = figure(*r.Low) + " to " + figure(*r.High)
 		}
-		fmt.Fprintf(t, "%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t%d\t\n", r.title(), r.Store, r.Mode,
-			figure(r.Min), figure(r.Median), figure(r.Max), r.Unit, floor, ratio, interval, r.Rounds)
+		if r.Goal != 0 {
+			goal = "≤ " + figure(r.Goal)
+		}
+		fmt.Fprintf(t, "%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t%d\t%s\t\n", r.title(), r.Store, r.Mode,
+			figure(r.Min), figure(r.Median), figure(r.Max), r.Unit, floor, ratio, interval, r.Rounds, goal)
 	}
 	return t.Flush()
 }

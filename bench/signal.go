@@ -17,10 +17,15 @@ const (
 	// signalWarm signals of a round are not counted.
 	signalWarm = 5
 	signalName = "ping"
+	// signalGoal is how many raw inserts a signal in one process may take: it commits twice.
+	signalGoal = 2.5
 )
 
+// signalAwayGoals are the microseconds that one from another process may take, by store.
+var signalAwayGoals = map[string]float64{"postgres": 2000, "sqlite": 5000}
+
 // signals measures the time from the call of Signal to the first line of the
-// step that follows the wait: sent by this process, and by another one.
+// step that follows the wait: sent by this process, against single inserts, and by another one.
 func signals(ctx context.Context, t *target, n size) ([]result, error) {
 	address, err := t.create(ctx)
 	if err != nil {
@@ -31,18 +36,33 @@ func signals(ctx context.Context, t *target, n size) ([]result, error) {
 		return nil, err
 	}
 	defer s.Close()
+	f, err := t.openFloor(ctx)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
 	l := newListener(n.signals)
 	var results []result
 	err = withEngine(ctx, s, func(ctx context.Context, eng *durable.Engine) error {
 		l.engine = eng
 		// One after the other, without a break.
-		here, err := l.rounds(ctx, "SIGNAL", n.rounds, func(run string) error { return ping(ctx, eng, run) })
+		here := l.sender("SIGNAL", func(run string) error { return ping(ctx, eng, run) })
+		p50s, err := pairs(n.rounds, func() (float64, error) { return f.p50(n.signals) }, func() (float64, error) { return here.round(ctx) })
 		if err != nil {
 			return err
 		}
 		away, err := l.fromAway(ctx, orders{Role: "signal", Store: t.name, Mode: t.mode, Address: address}, n.awayRounds)
-		results = append(here, away...)
-		return err
+		if err != nil {
+			return err
+		}
+		results = []result{
+			pairedResult("SIGNAL p50", "us/signal", false, p50s),
+			inFloors("SIGNAL p50 in inserts", "inserts/signal", p50s).within(signalGoal),
+			plainResult("SIGNAL p99", "us/signal", here.p99s),
+			plainResult("SIGNAL away p50", "us/signal", away.p50s).within(signalAwayGoals[t.name]),
+			plainResult("SIGNAL away p99", "us/signal", away.p99s),
+		}
+		return nil
 	}, l.workflow)
 	return results, err
 }
@@ -82,8 +102,8 @@ func newListener(signals int) *listener {
 	return l
 }
 
-// fromAway measures signals that a child process sends.
-func (l *listener) fromAway(ctx context.Context, o orders, rounds int) (results []result, err error) {
+// fromAway measures rounds of signals that a child process sends.
+func (l *listener) fromAway(ctx context.Context, o orders, rounds int) (away *sender, err error) {
 	c, err := begin(ctx, o)
 	if err != nil {
 		return nil, err
@@ -95,7 +115,7 @@ func (l *listener) fromAway(ctx context.Context, o orders, rounds int) (results 
 		<-c.ended
 		stop(errors.New("the process that sends signals has ended"))
 	}()
-	return l.rounds(ctx, "SIGNAL away", rounds, func(run string) error {
+	away = l.sender("SIGNAL away", func(run string) error {
 		// Where the SQLite store polls for the writes of other processes, it does so less
 		// and less often while there are none, so a signal comes when it is polling slowly.
 		if err := pause(ctx, 30*time.Millisecond+rand.N(20*time.Millisecond)); err != nil {
@@ -104,6 +124,12 @@ func (l *listener) fromAway(ctx context.Context, o orders, rounds int) (results 
 		_, err := fmt.Fprintln(c.in, run)
 		return err
 	})
+	for range rounds {
+		if _, err := away.round(ctx); err != nil {
+			return nil, err
+		}
+	}
+	return away, nil
 }
 
 // signalChild sends a ping to each run whose id it reads.
@@ -124,32 +150,41 @@ func signalChild(ctx context.Context, o orders, in io.Reader, _ io.Writer) error
 	})
 }
 
-// rounds measures blocks of signals, each block with its own run. send sends one to the
-// run.
-func (l *listener) rounds(ctx context.Context, name string, rounds int, send func(run string) error) ([]result, error) {
-	var p50s, p99s []float64
-	for round := range rounds {
-		run, err := l.workflow.Start(ctx, fmt.Sprintf("%s-%d", name, round), signalWarm+l.signals)
-		if err != nil {
-			return nil, err
-		}
-		var took []float64
-		for i := range signalWarm + l.signals {
-			d, err := l.one(ctx, run.ID(), send)
-			if err != nil {
-				return nil, err
-			}
-			if i >= signalWarm {
-				took = append(took, micros(d))
-			}
-		}
-		if _, err := run.Wait(ctx); err != nil {
-			return nil, err
-		}
-		p50s = append(p50s, median(took))
-		p99s = append(p99s, quantile(took, 0.99))
+// sender measures blocks of signals that come in one way.
+type sender struct {
+	*listener
+	name       string
+	send       func(run string) error // sends one to the run
+	p50s, p99s []float64              // of each round
+}
+
+func (l *listener) sender(name string, send func(run string) error) *sender {
+	return &sender{listener: l, name: name, send: send}
+}
+
+// round measures a block of signals to a run of its own, and returns their p50.
+func (s *sender) round(ctx context.Context) (float64, error) {
+	run, err := s.workflow.Start(ctx, fmt.Sprintf("%s-%d", s.name, len(s.p50s)), signalWarm+s.signals)
+	if err != nil {
+		return 0, err
 	}
-	return []result{plainResult(name+" p50", "us/signal", p50s), plainResult(name+" p99", "us/signal", p99s)}, nil
+	var took []float64
+	for i := range signalWarm + s.signals {
+		d, err := s.one(ctx, run.ID(), s.send)
+		if err != nil {
+			return 0, err
+		}
+		if i >= signalWarm {
+			took = append(took, micros(d))
+		}
+	}
+	if _, err := run.Wait(ctx); err != nil {
+		return 0, err
+	}
+	p50 := median(took)
+	s.p50s = append(s.p50s, p50)
+	s.p99s = append(s.p99s, quantile(took, 0.99))
+	return p50, nil
 }
 
 // one sends a signal once the run waits for it (an early one would be consumed without
