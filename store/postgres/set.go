@@ -27,12 +27,7 @@ func (s *Store) LoadAll(ctx context.Context, loads []store.RunCursor) []store.Lo
 		return store.LoadedNothing(len(loads), err)
 	}
 	defer s.calls.Done()
-	all := make([]store.Loaded, len(loads))
-	for from := 0; from < len(loads); from += maxSet {
-		to := min(from+maxSet, len(loads))
-		s.loadSet(ctx, loads[from:to], all[from:to])
-	}
-	return all
+	return sqlstore.LoadInSets(loads, maxSet, func(loads []store.RunCursor, into []store.Loaded) { s.loadSet(ctx, loads, into) })
 }
 
 // found is a run that is being loaded.

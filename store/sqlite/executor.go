@@ -252,7 +252,9 @@ func (t *tx) pulse(e *store.Executor, p *store.Pulse) error {
 	}
 	gone := make(map[string]struct{})
 	err = t.query(t.s.q.ownedLanes, func(c *cells) error {
-		owner, workflow, version, own, free := c.text(), c.text(), c.text(), store.Time(c.int()), store.Time(c.int())
+		owner, workflow, version := c.text(), c.text(), c.text()
+		c.next() // the queue
+		own, free := store.Time(c.int()), store.Time(c.int())
 		next := store.Time(0)
 		switch {
 		case owner == e.ID && !e.Leaving:

@@ -4,6 +4,8 @@ package sqlite
 
 import (
 	"context"
+	"maps"
+	"math"
 	"slices"
 
 	"github.com/jmoiron/sqlx"
@@ -72,10 +74,16 @@ func (s *Store) Count(ctx context.Context, f store.Filter, by string) (map[strin
 
 // RunKinds implements store.RunKinds.
 func (s *Store) RunKinds(ctx context.Context) (kinds []store.RunKind, err error) {
-	err = s.read(ctx, "list kinds of runs", func(tx *sqlx.Tx) error {
-		return s.selectText(ctx, tx, &kinds, s.q.kinds.text)
+	const noTimer = math.MaxInt64
+	found := make(map[store.RunKind]struct{}) // lanes are by owner, too
+	err = s.snapshot(ctx, "list kinds of runs", func(sn *snapshot) error {
+		return sn.query(sn.s.q.ownedLanes, func(c *cells) error {
+			c.next()
+			found[store.RunKind{Workflow: c.text(), Version: c.text(), Queue: c.text()}] = struct{}{}
+			return nil
+		}, int64(noTimer))
 	})
-	return kinds, err
+	return slices.Collect(maps.Keys(found)), err
 }
 
 // goneFor returns the executors that own runs and are not live, if f asks about them.

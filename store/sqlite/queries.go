@@ -32,15 +32,15 @@ type queries struct {
 	attributesOf, attributeInsert, attributesDelete                          *query
 	holdOf, holdInsert, holdsDelete                                          *query
 
-	branchInsert, branchesOf, branchesDelete                                                                    *query
-	messageExists, messageCount, messageInsert, messagesOf, messagesDelete                                      *query
-	lanes, laneHeads                                                                                            *query
-	lines, lineDue, lineLevels, lineParts, lineHeads                                                            *query
-	queue, queuePut, queueTurn, queuePlaced, queuePlacedIn                                                      *query
-	queueBegun, queueBegin, queueBegunLater, queueUnbegin, queueForget                                          *query
-	queueNames, queueAsPut, queuesPut, queuePartsPlaced, queuePartsInLine, queueDelayed, queueBegunSince        *query
-	queuePartsDue, queueAhead, queueAheadDelayed                                                                *query
-	executors, executorBeat, executorGone, executorExpire, executorDelete, ownedLanes, owners, kinds, mailOfOwn *query
+	branchInsert, branchesOf, branchesDelete                                                             *query
+	messageExists, messageCount, messageInsert, messagesOf, messagesDelete                               *query
+	lanes, laneHeads                                                                                     *query
+	lines, lineDue, lineLevels, lineParts, lineHeads                                                     *query
+	queue, queuePut, queueTurn, queuePlaced, queuePlacedIn                                               *query
+	queueBegun, queueBegin, queueBegunLater, queueUnbegin, queueForget                                   *query
+	queueNames, queueAsPut, queuesPut, queuePartsPlaced, queuePartsInLine, queueDelayed, queueBegunSince *query
+	queuePartsDue, queueAhead, queueAheadDelayed                                                         *query
+	executors, executorBeat, executorGone, executorExpire, executorDelete, ownedLanes, owners, mailOfOwn *query
 
 	schedule, scheduleInsert, scheduleUpdate, scheduleDelete, schedules, schedulesNamed, schedulesDue *query
 
@@ -71,7 +71,7 @@ func (q *queries) names() map[string]**query {
 		"queue_parts_due": &q.queuePartsDue, "queue_delayed": &q.queueDelayed, "queue_begun_since": &q.queueBegunSince,
 		"queue_ahead": &q.queueAhead, "queue_ahead_delayed": &q.queueAheadDelayed,
 		"executors": &q.executors, "executor_beat": &q.executorBeat, "executor_gone": &q.executorGone, "executor_expire": &q.executorExpire,
-		"executor_delete": &q.executorDelete, "owned_lanes": &q.ownedLanes, "owners": &q.owners, "kinds": &q.kinds, "mail_of": &q.mailOfOwn,
+		"executor_delete": &q.executorDelete, "owned_lanes": &q.ownedLanes, "owners": &q.owners, "mail_of": &q.mailOfOwn,
 		"schedule": &q.schedule, "schedule_insert": &q.scheduleInsert, "schedule_update": &q.scheduleUpdate, "schedule_delete": &q.scheduleDelete,
 		"schedules": &q.schedules, "schedules_named": &q.schedulesNamed, "schedules_due": &q.schedulesDue,
 		"requests_waiting": &q.requestsWaiting, "requests_take": &q.requestsTake, "requests_read": &q.requestsRead, "requests_before": &q.requestsBefore,

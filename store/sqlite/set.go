@@ -29,12 +29,7 @@ const maxSet = 100
 // LoadAll implements store.Loader: one read transaction for each hundred runs, and so one
 // moment. It reads the first events along with the rows.
 func (s *Store) LoadAll(ctx context.Context, loads []store.RunCursor) []store.Loaded {
-	all := make([]store.Loaded, len(loads))
-	for from := 0; from < len(loads); from += maxSet {
-		to := min(from+maxSet, len(loads))
-		s.loadSet(ctx, loads[from:to], all[from:to])
-	}
-	return all
+	return sqlstore.LoadInSets(loads, maxSet, func(loads []store.RunCursor, into []store.Loaded) { s.loadSet(ctx, loads, into) })
 }
 
 // found is a run that was loaded.

@@ -64,7 +64,7 @@ FROM ended d CROSS JOIN LATERAL (
   FROM durable_events l WHERE l.run_no = d.no AND l.seq > d.low AND l.seq <= d.low + 128 ORDER BY l.seq OFFSET 0) e
 WHERE d.wanted AND e.size <= 65536
 
--- name: kinds
+-- name: kinds (own)
 -- The kinds of unfinished runs, found from one to the next along the index.
 WITH RECURSIVE kinds (status, code, workflow, version, queue) AS (
   SELECT f.status, f.code, f.workflow, f.version, f.queue

@@ -21,7 +21,7 @@ UPDATE durable_executors SET beat_at = ?3 WHERE id = ?1 AND beat_at = ?2
 DELETE FROM durable_executors WHERE id = ?1
 
 -- name: owned_lanes (own)
--- The owners of unfinished runs by workflow, version and queue, and the next timer
+-- The owners and kinds of unfinished runs: workflow, version and queue, and the next timer
 -- after ?1 of each: of all runs, and of those that may be claimed when it fires.
 -- A walk over the index, as in lanes.
 WITH RECURSIVE lane (no) AS (
@@ -38,7 +38,7 @@ WITH RECURSIVE lane (no) AS (
       ORDER BY n.owner, n.workflow, n.version, n.queue LIMIT 1))
   FROM lane JOIN durable_runs AS r ON r.no = lane.no
 )
-SELECT o.owner, o.workflow, o.version,
+SELECT o.owner, o.workflow, o.version, o.queue,
   (SELECT min(r.wake_at) FROM durable_runs AS r
     WHERE r.status NOT IN ('completed', 'failed', 'cancelled') AND r.owner = o.owner AND r.workflow = o.workflow AND r.version = o.version AND r.queue = o.queue
       AND r.wake_at > ?1) AS next_own,
@@ -47,24 +47,6 @@ SELECT o.owner, o.workflow, o.version,
       AND r.wake_at > ?1 AND NOT r.paused AND NOT (r.status = 'interrupted' AND r.code NOT IN ('', 'not_registered'))
     ORDER BY r.wake_at LIMIT 1) AS next_free
 FROM lane JOIN durable_runs AS o ON o.no = lane.no
-
--- name: kinds
--- The kinds of unfinished runs: the same walk.
-WITH RECURSIVE lane (no) AS (
-  SELECT (SELECT no FROM durable_runs WHERE status NOT IN ('completed', 'failed', 'cancelled') ORDER BY owner, workflow, version, queue LIMIT 1)
-  UNION ALL
-  SELECT coalesce(
-    (SELECT n.no FROM durable_runs AS n WHERE n.status NOT IN ('completed', 'failed', 'cancelled') AND n.owner = r.owner AND n.workflow = r.workflow AND n.version = r.version AND n.queue > r.queue
-      ORDER BY n.queue LIMIT 1),
-    (SELECT n.no FROM durable_runs AS n WHERE n.status NOT IN ('completed', 'failed', 'cancelled') AND n.owner = r.owner AND n.workflow = r.workflow AND n.version > r.version
-      ORDER BY n.version, n.queue LIMIT 1),
-    (SELECT n.no FROM durable_runs AS n WHERE n.status NOT IN ('completed', 'failed', 'cancelled') AND n.owner = r.owner AND n.workflow > r.workflow
-      ORDER BY n.workflow, n.version, n.queue LIMIT 1),
-    (SELECT n.no FROM durable_runs AS n WHERE n.status NOT IN ('completed', 'failed', 'cancelled') AND n.owner > r.owner
-      ORDER BY n.owner, n.workflow, n.version, n.queue LIMIT 1))
-  FROM lane JOIN durable_runs AS r ON r.no = lane.no
-)
-SELECT DISTINCT o.workflow, o.version, o.queue FROM lane JOIN durable_runs AS o ON o.no = lane.no
 
 -- name: owners (own)
 -- Who owns unfinished runs, found from owner to owner along the index.
