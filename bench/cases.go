@@ -17,6 +17,7 @@ var cases = []benchCase{
 	{"MAP", (*target).isDatabase, mapping},
 	{"START", (*target).isDatabase, start},
 	{"REPLAY", (*target).isDurable, replay},
+	{"RECOVER", (*target).isDurable, recoverRuns},
 	{"STATE", (*target).isDurable, state},
 	{"ENGINE", (*target).isMemory, engine},
 	{"STATEMENTS", (*target).isDurable, statements},

@@ -24,7 +24,7 @@ type orders struct {
 	Sleepers             sleepers      // of the role sleep
 	Idle                 time.Duration // of the role idle
 	Name                 string        // of a process, of the role processes
-	Runs                 int           // at a time, of the role processes
+	Runs                 int           // at a time, of the role processes; of the roles cut off and recover
 	Window               time.Duration // that counts, of the role processes
 	Profile              string        // a directory for a profile of its CPU time; empty: none
 }
@@ -38,6 +38,8 @@ var roles = map[string]func(context.Context, orders, io.Reader, io.Writer) error
 
 	"idle":      idleChild,
 	"processes": processesChild,
+	"cut off":   cutOffChild,
+	"recover":   recoverChild,
 }
 
 // obey runs the orders of a child instead of the command.
@@ -60,7 +62,8 @@ type child struct {
 	in    io.WriteCloser
 	ended chan struct{}
 	err   error
-	said  bytes.Buffer // standard output, to be read once it has ended
+	said  bytes.Buffer  // standard output, to be read once it has ended
+	used  time.Duration // CPU time, once it has ended
 }
 
 // begin starts a child. It must be ended with end.
@@ -87,12 +90,24 @@ func begin(ctx context.Context, o orders) (*child, error) {
 	}
 	go func() {
 		defer close(c.ended)
-		if err := cmd.Wait(); err != nil {
+		err := cmd.Wait()
+		if state := cmd.ProcessState; state != nil {
+			c.used = state.UserTime() + state.SystemTime()
+			if !state.Exited() {
+				err = &killedError{err}
+			}
+		}
+		if err != nil {
 			c.err = fmt.Errorf("the process for the role %s: %w: %s", o.Role, err, strings.TrimSpace(complaint.String()))
 		}
 	}()
 	return c, nil
 }
+
+// killedError says that a child was killed.
+type killedError struct{ err error }
+
+func (k *killedError) Error() string { return k.err.Error() }
 
 // end tells the child to end, waits for it, and returns its failure.
 func (c *child) end() error {

@@ -31,7 +31,7 @@ func TestMain(m *testing.M) {
 
 // tiny measures nothing well and everything once.
 var tiny = size{
-	pairs: 1, fanPairs: 2, rounds: 1, idle: 1, idleCPU: 1, items: 300, careRuns: 10, stateSteps: 3,
+	pairs: 1, fanPairs: 2, rounds: 1, idle: 1, idleCPU: 1, items: 300, careRuns: 10, stateSteps: 3, recoverRuns: 12, recoverRounds: 1,
 	sleepers: sleepers{Runs: 50, Due: 5, Wakes: 1, Idle: 1, Slack: 3 * time.Second}, signals: 3, awayRounds: 1,
 	queues: queues{Runs: 40, Single: 3, Rounds: 1}, depths: depths{Shallow: 40, Queued: 60, Delayed: 60, Partitions: 5, Pairs: 2}, fires: fires{Few: 2, Many: 9, Pairs: 2},
 	crowds: crowds{Of: []int{1, 2}, Rounds: 1, Window: 50 * time.Millisecond},
@@ -44,6 +44,7 @@ var waiting = map[string][]string{
 	"PAR":      {"PAR", "PAR branch"},
 	"MAP":      {"MAP"},
 	"TX":       {"TX"},
+	"RECOVER":  {"RECOVER", "RECOVER first", "RECOVER CPU"},
 	"STATE":    {"SAVE", "RESUME state", "RESUME steps"},
 	"CARE":     {"VERIFY", "RETENTION"},
 	"ENQUEUE":  {"ENQUEUE bulk", "ENQUEUE single"},

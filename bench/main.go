@@ -31,6 +31,8 @@ type size struct {
 	idleCPU  int // seconds
 	items    int // of MAP
 	careRuns int // of CARE, a round
+	// of RECOVER
+	recoverRuns, recoverRounds int
 	// of STATE; 1,000 but in tests
 	stateSteps int
 
@@ -51,7 +53,7 @@ type size struct {
 // Fewer than fifteen pairs give no bootstrap interval worth printing.
 var (
 	quick = size{
-		pairs: 40, fanPairs: 15, rounds: 11, idle: 30, idleCPU: 10, items: 10_000, careRuns: 200, stateSteps: stateSteps,
+		pairs: 40, fanPairs: 15, rounds: 11, idle: 30, idleCPU: 10, items: 10_000, careRuns: 200, stateSteps: stateSteps, recoverRuns: 1000, recoverRounds: 5,
 		sleepers: sleepers{Runs: 100_000, Due: 1000, Wakes: 3, Idle: 30, Slack: 10 * time.Second}, signals: 100, awayRounds: 5,
 		queues: queues{Runs: 10_000, Single: 200, Rounds: 3}, depths: depths{Shallow: 1000, Queued: 1_000_000, Delayed: 1_000_000, Partitions: 1000, Pairs: 40}, fires: fires{Few: 10, Many: 10_000, Pairs: 200},
 		crowds: crowds{Of: []int{1, 2, 4}, Rounds: 3, Window: 2 * time.Second},
@@ -59,7 +61,7 @@ var (
 		sweeps: sweeps{Pairs: 9, Crowds: []int{1, 4, 16, 64, 256}, Steps: 1024, Lengths: []int{100, 1000, 10_000}, Payloads: []int{16, 1 << 10, 16 << 10, 256 << 10}, Bytes: 2 << 20, Runs: []int{1000, 10_000, 100_000}},
 	}
 	full = size{
-		pairs: 200, fanPairs: 50, rounds: 31, idle: 60, idleCPU: 60, items: 10_000, careRuns: 1000, stateSteps: stateSteps,
+		pairs: 200, fanPairs: 50, rounds: 31, idle: 60, idleCPU: 60, items: 10_000, careRuns: 1000, stateSteps: stateSteps, recoverRuns: 1000, recoverRounds: 11,
 		sleepers: sleepers{Runs: 100_000, Due: 1000, Wakes: 5, Idle: 60, Slack: 10 * time.Second}, signals: 100, awayRounds: 15,
 		queues: queues{Runs: 10_000, Single: 1000, Rounds: 9}, depths: depths{Shallow: 1000, Queued: 1_000_000, Delayed: 1_000_000, Partitions: 1000, Pairs: 60}, fires: fires{Few: 10, Many: 10_000, Pairs: 1000},
 		crowds: crowds{Of: []int{1, 2, 4, 8}, Rounds: 5, Window: 4 * time.Second},

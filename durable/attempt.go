@@ -158,10 +158,12 @@ func (st *step) ready(n int, wait store.Time, said bool) (clock time.Time, err e
 	if err := st.pauseUntil(wait); err != nil {
 		return clock, err
 	}
-	if err := r.claimed.recordRunning(); err != nil {
-		return clock, err
-	}
-	if !said && r.claimed.onProbation() {
+	if said || !r.claimed.onProbation() {
+		if err := r.claimed.recordRunning(); err != nil {
+			return clock, err
+		}
+	} else {
+		r.claimed.silent.Store(false) // this write says so in the row, too
 		if err := st.recordBegin(n, true); err != nil {
 			return clock, st.mustRecord(err)
 		}

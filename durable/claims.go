@@ -114,6 +114,9 @@ func (cd *claimedAs) onProbation() bool {
 // Claiming notes that a claim is in progress.
 func (cr claimedRuns) Claiming() (done func()) { return cr.eng.roster.claiming() }
 
+// Together makes runs that begin in between read their histories together.
+func (cr claimedRuns) Together() (done func()) { return cr.eng.loads.Hold() }
+
 // Begin begins to execute a run that was claimed.
 func (cr claimedRuns) Begin(row store.Run, s *telemetry.Segment, v *history.View, created *store.Event) claims.Execution {
 	e := cr.eng

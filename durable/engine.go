@@ -21,6 +21,7 @@ import (
 	"github.com/holdfast-dev/holdfast/internal/heart"
 	"github.com/holdfast-dev/holdfast/internal/history"
 	"github.com/holdfast-dev/holdfast/internal/host"
+	"github.com/holdfast-dev/holdfast/internal/loads"
 	"github.com/holdfast-dev/holdfast/internal/payload"
 	"github.com/holdfast-dev/holdfast/internal/runlog"
 	"github.com/holdfast-dev/holdfast/internal/telemetry"
@@ -47,7 +48,8 @@ type Engine struct {
 	mailroom  mailroom
 	claims    *claims.Claims
 	recovery  *claims.Recovery
-	imports   epochs // of runs that are imported: no two have the same
+	loads     *loads.Sets // of the runs that are executed here
+	imports   epochs      // of runs that are imported: no two have the same
 	watchers  watchers
 	families  families
 	archiver  *archiver.Archiver // nil: nothing is archived
@@ -129,6 +131,7 @@ func Open(ctx context.Context, st store.Store, o Options) (*Engine, error) {
 		return nil, err
 	}
 	e.life.runs, e.life.endRuns = context.WithCancelCause(context.Background())
+	e.loads = loads.New(e.life.runs, st)
 	stop, giveUp := context.WithCancel(context.Background())
 	e.life.giveUp = giveUp
 	e.committer = commit.New(commit.Options{Store: st, Log: o.Logger, Stop: stop, Measure: e.metrics.Committed})

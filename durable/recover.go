@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"slices"
+	"sync"
 
 	"github.com/holdfast-dev/holdfast/internal/claims"
 	"github.com/holdfast-dev/holdfast/internal/history"
@@ -47,6 +49,10 @@ type Report struct {
 	Repaired   []Recovery // contradicted their events and were repaired, then treated like the others
 	Stuck      []Stuck    // cannot go on here
 	Quarantine []string   // of Stuck, the runs that this call has quarantined
+
+	// Partial: there are so many runs that wait that Recover has not looked at all of them. The rest
+	// of Approvals, Repaired and Stuck is logged, and counted in the line "Recovery complete".
+	Partial bool
 }
 
 // Stuck says why a run cannot go on, and what to do.
@@ -72,6 +78,10 @@ type Stuck struct {
 // runs than Options.MaxRuns allows, the others follow, oldest first, as those before them
 // end; until then they stay as they are, and another executor may take them. The error of
 // Recover says that the store could not be read.
+//
+// Runs that were cut off or stopped go on, and runs that are due are claimed, before the runs that
+// wait are looked at: nothing has to wait for that. Recover waits for it for five seconds at most
+// (Report.Partial).
 func Recover(ctx context.Context) (Report, error) {
 	e, err := engineOf(ctx)
 	if err != nil {
@@ -82,6 +92,7 @@ func Recover(ctx context.Context) (Report, error) {
 
 // Recover is the function Recover for this engine.
 func (e *Engine) Recover(ctx context.Context) (Report, error) {
+	var mu sync.Mutex // Recover may return before it has announced the last one
 	var approvals []Approval
 	rep, err := e.recovery.Recover(ctx, func(ctx context.Context, row *store.Run) (int, error) {
 		open, err := e.asked(ctx, row)
@@ -90,12 +101,17 @@ func (e *Engine) Recover(ctx context.Context) (Report, error) {
 		}
 		for _, a := range open {
 			e.log.AboutRun(slog.LevelInfo, row, "durable: approval restored", append(e.log.PromptAttrs(a.Prompt), slog.String("wait", a.Key))...)
+			mu.Lock()
 			approvals = append(approvals, Approval(a))
+			mu.Unlock()
 		}
 		return len(open), nil
 	})
+	mu.Lock()
+	defer mu.Unlock()
 	return Report{
-		Resumed: rep.Resumed, Deferred: rep.Deferred, Failed: rep.Failed, Left: rep.Left, Approvals: approvals,
+		Partial: rep.Partial,
+		Resumed: rep.Resumed, Deferred: rep.Deferred, Failed: rep.Failed, Left: rep.Left, Approvals: slices.Clone(approvals),
 		Suspects: rep.Suspects, Repaired: convert(rep.Repaired, func(r claims.Repaired) Recovery { return Recovery(r) }),
 		Stuck: convert(rep.Stuck, func(s stuck.Run) Stuck { return Stuck(s) }), Quarantine: rep.Quarantine,
 	}, err

@@ -149,11 +149,11 @@ func (dorm *dormitory) load(ctx context.Context, d *dormant) {
 		from = store.Cursor{NoEvents: true, AfterMessage: math.MaxInt64}
 	}
 	whole := !d.later
-	h, err := dorm.eng.store.Load(ctx, d.id, from)
+	h, err := dorm.eng.loads.Load(ctx, d.id, from)
 	if whole && errors.Is(err, store.ErrCorrupt) {
 		// If the row can be read, the execution finds the damage, and parks the run.
 		whole = false
-		h, err = dorm.eng.store.Load(ctx, d.id, store.Cursor{NoEvents: true, AfterMessage: math.MaxInt64})
+		h, err = dorm.eng.loads.Load(ctx, d.id, store.Cursor{NoEvents: true, AfterMessage: math.MaxInt64})
 	}
 	switch {
 	case ctx.Err() != nil, errors.Is(err, store.ErrClosed):

@@ -21,6 +21,10 @@ type readEvents struct {
 	n atomic.Int64
 }
 
+func (s *readEvents) LoadAll(ctx context.Context, loads []store.RunCursor) []store.Loaded {
+	return store.LoadAll(ctx, struct{ store.Store }{s}, loads)
+}
+
 func (s *readEvents) Load(ctx context.Context, id string, from store.Cursor) (*store.History, error) {
 	h, err := s.disk.Load(ctx, id, from)
 	if err != nil || h.Events == nil {

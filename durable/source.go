@@ -51,14 +51,14 @@ func (src *source) lineage() (*store.History, *history.Past, error) {
 	case src.from != nil:
 		from = *src.from
 	case r.row.Generation > 0:
-		h, err := r.eng.store.Load(r.ctx, r.id, store.Cursor{NoEvents: true, AfterMessage: none})
+		h, err := r.eng.loads.Load(r.ctx, r.id, store.Cursor{NoEvents: true, AfterMessage: none})
 		if err != nil {
 			return nil, nil, err
 		}
 		// The first event tells which messages are needed.
 		from = store.Cursor{After: history.RootOf(h.Branches, r.row.Branch).Cutoff, AfterMessage: none}
 	}
-	h, err := r.eng.store.Load(r.ctx, r.id, from)
+	h, err := r.eng.loads.Load(r.ctx, r.id, from)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -66,7 +66,7 @@ func (src *source) lineage() (*store.History, *history.Past, error) {
 	if err != nil || from.AfterMessage != none {
 		return h, p, err
 	}
-	mail, err := r.eng.store.Load(r.ctx, r.id, store.Cursor{NoEvents: true, AfterMessage: p.Floor()})
+	mail, err := r.eng.loads.Load(r.ctx, r.id, store.Cursor{NoEvents: true, AfterMessage: p.Floor()})
 	if err != nil {
 		return nil, nil, err
 	}
@@ -93,7 +93,7 @@ func (src *source) sizeHint() int {
 // lineage passes over.
 func (src *source) gapless(h *store.History) iter.Seq2[store.Event, error] {
 	return history.Gapless(h, func(after int64) (*store.History, error) {
-		return src.run.eng.store.Load(src.run.ctx, src.run.id, store.Cursor{After: after, All: true, AfterMessage: math.MaxInt64})
+		return src.run.eng.loads.Load(src.run.ctx, src.run.id, store.Cursor{After: after, All: true, AfterMessage: math.MaxInt64})
 	})
 }
 
@@ -113,7 +113,7 @@ func (src *source) rest(k *prefetch) (h *store.History, p *history.Past, ok bool
 		return nil, nil, false, nil
 	}
 	last := k.events[len(k.events)-1].Seq
-	h, err = r.eng.store.Load(r.ctx, r.id, store.Cursor{After: last, AfterMessage: math.MaxInt64})
+	h, err = r.eng.loads.Load(r.ctx, r.id, store.Cursor{After: last, AfterMessage: math.MaxInt64})
 	if err != nil || h.Run.Branch != k.branch {
 		return nil, nil, false, err
 	}
@@ -121,7 +121,7 @@ func (src *source) rest(k *prefetch) (h *store.History, p *history.Past, ok bool
 	if p, err = readPast(r.id, src.gapless(h), len(k.events)+16); err != nil {
 		return h, p, true, err
 	}
-	mail, err := r.eng.store.Load(r.ctx, r.id, store.Cursor{NoEvents: true, AfterMessage: p.Floor()})
+	mail, err := r.eng.loads.Load(r.ctx, r.id, store.Cursor{NoEvents: true, AfterMessage: p.Floor()})
 	if err != nil {
 		return nil, nil, true, err
 	}

@@ -33,6 +33,10 @@ type rotten struct {
 	rot rot
 }
 
+func (s *rotten) LoadAll(ctx context.Context, loads []store.RunCursor) []store.Loaded {
+	return store.LoadAll(ctx, struct{ store.Store }{s}, loads)
+}
+
 func (s *rotten) Load(ctx context.Context, id string, c store.Cursor) (*store.History, error) {
 	h, err := s.disk.Load(ctx, id, c)
 	if err != nil || id != s.rot.run {

@@ -265,6 +265,11 @@ func (d *disk) Load(ctx context.Context, id string, c store.Cursor) (h *store.Hi
 	return h, err
 }
 
+// LoadAll loads one by one, so that what a test does to a load is done to these, too.
+func (d *disk) LoadAll(ctx context.Context, loads []store.RunCursor) []store.Loaded {
+	return store.LoadAll(ctx, struct{ store.Store }{d}, loads)
+}
+
 func (d *disk) List(ctx context.Context, f store.Filter) (p store.Page, err error) {
 	err = d.call("list", func() error { p, err = d.Store.List(ctx, f); return err })
 	return p, err

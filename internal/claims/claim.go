@@ -267,6 +267,7 @@ func (c *Claims) claim(ctx context.Context, sc store.Claim, d *history.Claim, v 
 		}
 	}
 	runs := make([]Execution, len(rows))
+	defer o.Runs.Together()()
 	for i := range rows {
 		c.rooms.Enter(&rows[i])
 		o.hasCode(&rows[i]) // reports E1

@@ -43,7 +43,7 @@ func (c *Claims) continueAll(ctx context.Context, t *toContinue, rep *Report) {
 // continueRuns claims runs and continues them, even if there is no room.
 func (c *Claims) continueRuns(ctx context.Context, ids []string, rep *Report) {
 	for len(ids) > 0 {
-		n := min(len(ids), claimBatch)
+		n := min(len(ids), maxClaimBatch)
 		runs, err := c.claimIDs(ctx, ids[:n])
 		for _, r := range runs {
 			rep.Resumed = append(rep.Resumed, r.Row.ID)
@@ -73,7 +73,7 @@ func (c *Claims) reportResumed(r Execution) {
 func (c *Claims) takeLater(ctx context.Context, n int) error {
 	ids := c.later.first(n)
 	sound := make([]string, 0, len(ids))
-	judge := judge{o: c.o}
+	judge := judge{o: c.o, tails: &tails{o: c.o}}
 	var back []func()
 	defer func() {
 		for _, giveBack := range back {

@@ -2,7 +2,6 @@ package claims
 
 import (
 	"context"
-	"math"
 	"slices"
 
 	"github.com/holdfast-dev/holdfast/internal/history"
@@ -73,8 +72,9 @@ const trialTail = 64
 
 // A judge decides what becomes of orphaned runs. It asks once which executors are alive.
 type judge struct {
-	o    *Options
-	live map[string]bool // executors; nil: not asked yet
+	o     *Options
+	tails *tails
+	live  map[string]bool // executors; nil: not asked yet
 }
 
 // fate decides about an orphaned run. ends is what its log says of its earlier owners; err
@@ -99,15 +99,16 @@ func (j *judge) staysDecided(ctx context.Context, row *store.Run) bool {
 	return false
 }
 
-// strikes counts the strikes of an orphaned run. It can have some only if its log ends
-// with the beginning of a body, or with a claim that was not the first since something
-// was recorded.
-func (j *judge) strikes(ctx context.Context, row *store.Run) (s history.Strikes, err error) {
+// mayHaveStrikes reports whether an orphaned run can have strikes: its log ends with the
+// beginning of a body, or with a claim that was not the first since something was recorded.
+func mayHaveStrikes(row *store.Run) bool {
 	last := row.Last
-	if last == nil || row.Status != store.Running && row.Status != store.Resuming {
-		return s, nil
-	}
-	if !history.BeginsBody(last) && (!last.Type.Claims() || row.Strikes == 0) {
+	return last != nil && row.Executing() && (history.BeginsBody(last) || last.Type.Claims() && row.Strikes > 0)
+}
+
+// strikes counts the strikes of an orphaned run.
+func (j *judge) strikes(ctx context.Context, row *store.Run) (s history.Strikes, err error) {
+	if !mayHaveStrikes(row) {
 		return s, nil
 	}
 	if j.live == nil {
@@ -116,17 +117,10 @@ func (j *judge) strikes(ctx context.Context, row *store.Run) (s history.Strikes,
 		}
 		j.live[j.o.Executor] = true
 	}
-	h, err := j.o.Store.Load(ctx, row.ID, store.Cursor{Tail: trialTail, AfterMessage: math.MaxInt64})
+	tail, err := j.tails.of(ctx, row, trialTail)
 	if err != nil {
 		return s, err
 	}
-	var tail []store.Event
-	for ev, err := range h.Events {
-		if err != nil {
-			return s, err
-		}
-		tail = append(tail, ev)
-	}
-	tail = slices.DeleteFunc(tail, func(ev store.Event) bool { return ev.Seq > last.Seq }) // the listing is older
+	tail = slices.DeleteFunc(slices.Clone(tail), func(ev store.Event) bool { return ev.Seq > row.Last.Seq }) // the listing is older
 	return history.StrikesOf(tail, row.Owner, func(x string) bool { return !j.live[x] }), nil
 }

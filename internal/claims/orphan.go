@@ -2,10 +2,8 @@ package claims
 
 import (
 	"context"
-	"fmt"
 	"log/slog"
 
-	"github.com/holdfast-dev/holdfast/internal/commit"
 	"github.com/holdfast-dev/holdfast/internal/stuck"
 	"github.com/holdfast-dev/holdfast/store"
 )
@@ -25,34 +23,23 @@ type orphanPass struct {
 	back   []func() // give back the room that was set aside for resume
 }
 
-// all deals with all runs whose owner is gone, slice by slice: decisions about the first
-// runs are carried out before the last ones have been read.
+// all deals with all runs whose owner is gone, slice by slice.
 func (p *orphanPass) all(ctx context.Context) error {
-	n := 0
-	f := store.Filter{Orphaned: true, OldestFirst: true, WithLast: true, Limit: recoverSlice}
-	for row, err := range p.o.List(ctx, f) {
-		if err != nil {
-			return fmt.Errorf("durable: recovery could not list interrupted runs: %w", commit.StoreError(err))
-		}
-		if err := p.take(ctx, row); err != nil {
-			return err
-		}
-		if n++; n%recoverSlice == 0 {
-			p.carryOut(ctx)
-			if ctx.Err() != nil {
-				return context.Cause(ctx)
+	return p.o.eachSlice(ctx, store.Filter{Orphaned: true}, "interrupted", func(rows []*store.Run, ends *tails) error {
+		defer p.carryOut(ctx)
+		p.judge.tails = ends
+		for _, row := range rows {
+			if err := p.take(ctx, row); err != nil {
+				return err
 			}
 		}
-	}
-	p.carryOut(ctx)
-	return nil
+		return nil
+	})
 }
-
-// recoverSlice is how many orphans are read, decided about and continued at a time.
-const recoverSlice = 256
 
 // one deals with a single run whose owner is gone.
 func (p *orphanPass) one(ctx context.Context, row *store.Run) error {
+	p.judge.tails = &tails{o: p.o}
 	if err := p.take(ctx, row); err != nil {
 		return err
 	}
@@ -98,7 +85,7 @@ func (p *orphanPass) leave(ctx context.Context, row *store.Run) error {
 // take deals with one run whose owner is gone, or collects it.
 func (p *orphanPass) take(ctx context.Context, row *store.Run) error {
 	rep := p.rep
-	row, err := p.repairs.onBoot(ctx, row, rep)
+	row, err := p.repairs.onBoot(ctx, row, p.judge.tails, rep)
 	if row == nil {
 		return err
 	}

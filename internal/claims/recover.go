@@ -35,33 +35,29 @@ func NewRecovery(c *Claims) *Recovery {
 	}
 }
 
-// Recover brings every run that was left unfinished into a defined state. It calls
-// announce for each run that waits for a person and that no other live executor owns;
+// Recover brings every run that was left unfinished into a defined state. What was cut off and
+// what was stopped is claimed first; from then on the loop claims what is due. Only then are the
+// runs that wait looked at, of which there may be any number: see survey.
+//
+// It calls announce for each run that waits for a person and that no other live executor owns;
 // announce returns how many questions the run asks, or why its history cannot be read.
 // The error says that the store could not be read; the report has what was done until
 // then.
-func (rc *Recovery) Recover(ctx context.Context, announce func(context.Context, *store.Run) (approvals int, err error)) (rep Report, err error) {
+func (rc *Recovery) Recover(ctx context.Context, announce Announce) (rep Report, err error) {
 	if rc.o.Runs.Closing() {
 		return rep, commit.ErrClosed
 	}
-	for _, pass := range []func(context.Context, *Report) error{
-		func(ctx context.Context, rep *Report) error { return rc.orphanPass(rep).all(ctx) },
-		rc.reconcileWaiting,
-		func(ctx context.Context, rep *Report) error { return rc.announceApprovals(ctx, rep, announce) },
-		rc.resumeInterrupted,
-		rc.reportUnserved,
-	} {
-		if err := pass(ctx, &rep); err != nil {
-			return rep, err
-		}
+	if err := rc.orphanPass(&rep).all(ctx); err != nil {
+		return rep, err
 	}
-	rc.judgeRead(ctx, &rep)
-	rep.Stuck = onceEach(rep.Stuck)
+	if err := rc.resumeInterrupted(ctx, &rep); err != nil {
+		return rep, err
+	}
 	rc.claims.recovered.Store(true)
 	rc.claims.Wake()
+	rc.judgeRead(ctx, &rep)
 	rc.o.Heart.BeatSoon()
-	rc.say(ctx, &rep)
-	return rep, nil
+	return rc.survey(ctx, rep, announce)
 }
 
 // orphanPass returns a pass over orphans that adds to a report.
@@ -86,131 +82,48 @@ func (rc *Recovery) say(ctx context.Context, rep *Report) {
 // maxStuckLines limits how many stuck runs a boot logs one by one.
 const maxStuckLines = 20
 
-// reconcileWaiting checks the waiting runs that no live executor owns. A consistent one
-// costs only its place in a listing, unless its log ends with anything but the beginning
-// of a wait.
-func (rc *Recovery) reconcileWaiting(ctx context.Context, rep *Report) error {
-	if rc.o.NoReconcileOnBoot {
-		return nil
-	}
-	live, err := rc.o.others(ctx)
-	if err != nil {
-		return err
-	}
-	var failed error
-	looked := func(yield func(*store.Run, error) bool) {
-		f := store.Filter{Statuses: []store.Status{store.Waiting}, OldestFirst: true, WithLast: true}
-		for row, err := range rc.o.List(ctx, f) {
-			switch {
-			case err != nil:
-				failed = fmt.Errorf("durable: recovery could not list waiting runs: %w", commit.StoreError(err))
-			case live[row.Owner]:
-				continue
-			default:
-				_, failed = rc.onBoot(ctx, row, rep)
-			}
-			if !yield(row, failed) || failed != nil {
-				return
-			}
-		}
-	}
-	err = rc.o.EachUnheard(ctx, looked, rep.stuck)
-	if err != nil && failed == nil {
-		return fmt.Errorf("durable: recovery could not look for the children of waiting runs: %w", commit.StoreError(err))
-	}
-	return failed
-}
-
-// announceApprovals passes the runs that wait for a person, and that no live executor owns, to
-// announce.
-func (rc *Recovery) announceApprovals(ctx context.Context, rep *Report, announce func(context.Context, *store.Run) (int, error)) error {
-	live, err := rc.o.others(ctx)
-	if err != nil {
-		return err
-	}
-	for row, err := range rc.o.List(ctx, store.Filter{Statuses: []store.Status{store.Waiting}, Codes: []string{history.CodeApproval}, OldestFirst: true}) {
-		if err != nil {
-			return fmt.Errorf("durable: recovery could not list waiting runs: %w", commit.StoreError(err))
-		}
-		if live[row.Owner] {
-			continue
-		}
-		n, err := announce(ctx, row)
-		if err != nil {
-			rep.stuck(stuck.Of(row, stuck.CodeDamaged, err.Error()))
-			continue
-		}
-		rep.approvals += n
-	}
-	return nil
-}
-
 // resumeInterrupted continues the runs that were stopped gracefully, and reports
 // those that wait for a person or for other code.
 func (rc *Recovery) resumeInterrupted(ctx context.Context, rep *Report) error {
-	var resume toContinue
-	f := store.Filter{Statuses: []store.Status{store.Interrupted}, OldestFirst: true, WithLast: true}
-	for row, err := range rc.o.List(ctx, f) {
-		if err != nil {
-			return fmt.Errorf("durable: recovery could not list interrupted runs: %w", commit.StoreError(err))
-		}
-		if row, err = rc.onBoot(ctx, row, rep); row == nil {
+	return rc.o.eachSlice(ctx, store.Filter{Statuses: []store.Status{store.Interrupted}}, "interrupted", func(rows []*store.Run, ends *tails) error {
+		var resume toContinue
+		defer func() { rc.claims.continueAll(ctx, &resume, rep) }()
+		for _, row := range rows {
+			row, err := rc.onBoot(ctx, row, ends, rep)
 			if err != nil {
 				return err
 			}
-			continue
-		}
-		switch {
-		case row.Paused:
-			rep.paused(row)
-		case row.Code == history.CodeRecovered:
-			rc.settle(ctx, row, rep)
-		case row.Code != "" && row.Code != store.CodeNotRegistered:
-			rep.parked(row)
-		case row.Code == store.CodeNotRegistered && rc.leftToAPerson(row):
-			rc.settle(ctx, row, rep)
-		default:
-			switch {
-			case !rc.servable(row, rep):
-			case row.NeedsPlace():
-				rep.Deferred = append(rep.Deferred, row.ID) // it is in line again, and gets its place in turn
-			default:
-				resume.add(row)
+			if row != nil {
+				rc.sort(ctx, row, &resume, rep)
 			}
 		}
+		return nil
+	})
+}
+
+// sort collects an interrupted run if it is to be continued, or reports why it is not.
+func (rc *Recovery) sort(ctx context.Context, row *store.Run, resume *toContinue, rep *Report) {
+	switch {
+	case row.Paused:
+		rep.paused(row)
+	case row.Code == history.CodeRecovered:
+		rc.settle(ctx, row, rep)
+	case row.Code != "" && row.Code != store.CodeNotRegistered:
+		rep.parked(row)
+	case row.Code == store.CodeNotRegistered && rc.leftToAPerson(row):
+		rc.settle(ctx, row, rep)
+	case !rc.servable(row, rep):
+	case row.NeedsPlace():
+		rep.Deferred = append(rep.Deferred, row.ID) // it is in line again, and gets its place in turn
+	default:
+		resume.add(row)
 	}
-	rc.claims.continueAll(ctx, &resume, rep)
-	return nil
 }
 
 // leftToAPerson reports whether a run that lost its process while no executor had its
 // code must not be continued by this engine, which has it.
 func (rc *Recovery) leftToAPerson(row *store.Run) bool {
 	return rc.o.Program.Has(row.Workflow, row.Version) && rc.o.Program.OnBoot(row.Workflow, row.Version) != Resume
-}
-
-// reportUnserved lists pending and waiting runs whose code no live executor has: they
-// would silently wait for ever.
-func (rc *Recovery) reportUnserved(ctx context.Context, rep *Report) error {
-	executors, err := rc.o.executors(ctx)
-	if err != nil {
-		return err
-	}
-	live := stuck.LiveOf(executors, "")
-	f := store.Filter{Statuses: []store.Status{store.Pending, store.Waiting}, OldestFirst: true}
-	for row, err := range rc.o.List(ctx, f) {
-		if err != nil {
-			return fmt.Errorf("durable: recovery could not list pending and waiting runs: %w", commit.StoreError(err))
-		}
-		if row.Paused {
-			rep.paused(row)
-			continue
-		}
-		if !live.Serves(row) && rc.servable(row, rep) && !rc.claims.Serves(row.Queue) {
-			rep.stuck(stuck.OfQueue(row))
-		}
-	}
-	return nil
 }
 
 // servable reports whether the code of a run is here; it reports a run without code as

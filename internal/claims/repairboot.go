@@ -17,12 +17,12 @@ import (
 // onBoot checks, as closely as history.Glance says, whether a run that recovery has
 // found is consistent, and repairs it if not. It returns the row to go on with, nil
 // if the run has been dealt with. An error says that the store could not be read.
-func (rp *repairs) onBoot(ctx context.Context, row *store.Run, rep *Report) (*store.Run, error) {
+func (rp *repairs) onBoot(ctx context.Context, row *store.Run, ends *tails, rep *Report) (*store.Run, error) {
 	program := rp.o.Program
 	if rp.o.NoReconcileOnBoot || row.Code == history.CodeImporting || !program.HasWorkflow(row.Workflow) || rp.o.Runs.Executing(row.ID) {
 		return row, nil // the executor that has its code checks it
 	}
-	if program.Has(row.Workflow, row.Version) && rp.looksSound(ctx, row, program.Steps(row.Workflow, row.Version)) {
+	if program.Has(row.Workflow, row.Version) && rp.looksSound(ctx, row, ends, program.Steps(row.Workflow, row.Version)) {
 		return row, nil
 	}
 	rec, err := rp.Repair(ctx, row.ID)
@@ -57,23 +57,19 @@ func (rp *repairs) onBoot(ctx context.Context, row *store.Run, rep *Report) (*st
 
 // looksSound reports whether the row, or the end of the log, shows that the run is
 // consistent.
-func (rp *repairs) looksSound(ctx context.Context, row *store.Run, declared []string) bool {
+func (rp *repairs) looksSound(ctx context.Context, row *store.Run, ends *tails, declared []string) bool {
 	// A declared wait does not count as a step, so history.Glance would not see A3.
 	if last := row.Last; len(declared) > 0 && last != nil && last.Type == store.SignalReceived && last.Key == history.EscapeName(declared[len(declared)-1]) {
 		return false
 	}
 	look := history.Glance(row, len(declared))
 	for n := history.ShortTail; look == history.LookTail && n <= history.LongTail; n = 16 * n {
-		h, err := rp.o.Store.Load(ctx, row.ID, store.Cursor{Tail: n, AfterMessage: math.MaxInt64})
-		if err != nil {
+		tail, err := ends.of(ctx, row, n)
+		switch {
+		case errors.As(err, new(damagedTail)):
+			return true // its execution finds that, and says so
+		case err != nil:
 			return errors.Is(err, store.ErrNotFound)
-		}
-		var tail []store.Event
-		for ev, err := range h.Events {
-			if err != nil {
-				return true // damaged: its execution finds that, and says so
-			}
-			tail = append(tail, ev)
 		}
 		look = history.GlanceTail(row, tail, len(tail) < n)
 	}

@@ -19,8 +19,19 @@ type Report struct {
 	Stuck      []stuck.Run
 	Quarantine []string
 
+	// Partial: those that wait were still being looked at.
+	Partial bool
+
 	approvals int
 	continued []Execution // of Resumed, whose histories are being read
+}
+
+// clone returns a copy that can be added to.
+func (rep *Report) clone() Report {
+	c := *rep
+	c.Resumed, c.Deferred, c.Failed, c.Left = slices.Clone(rep.Resumed), slices.Clone(rep.Deferred), slices.Clone(rep.Failed), slices.Clone(rep.Left)
+	c.Suspects, c.Repaired, c.Stuck, c.Quarantine = slices.Clone(rep.Suspects), slices.Clone(rep.Repaired), slices.Clone(rep.Stuck), slices.Clone(rep.Quarantine)
+	return c
 }
 
 // stuck adds a run that is stuck.

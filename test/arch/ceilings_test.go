@@ -16,7 +16,7 @@ var (
 	packageCeilings = map[string]struct{ files, lines, upward, longestFile, longestFunc int }{
 		"durable":          {86, 16400, 126, 530, 80},
 		"operate":          {28, 6000, 3, 545, 70},
-		"internal/claims":  {19, 2560, 3, 330, 47},
+		"internal/claims":  {21, 2740, 5, 330, 47},
 		"internal/commit":  {15, 1850, 7, 312, 47},
 		"internal/history": {31, 5250, 10, 470, 80},
 		"internal/payload": {12, 2500, 10, 530, 56},
@@ -39,7 +39,7 @@ var (
 		"dashboard/internal/pages":  {25, 3900, 3, 330, 66},
 	}
 	typeCeilings = map[string]struct{ fields, methods, files int }{
-		"durable.Engine":         {20, 42, 9},
+		"durable.Engine":         {21, 42, 9},
 		"durable.run":            {38, 42, 6},
 		"durable.scope":          {26, 32, 6},
 		"operate.Operator":       {4, 90, 19},

@@ -1,0 +1,185 @@
+package claims
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"time"
+
+	"github.com/holdfast-dev/holdfast/internal/commit"
+	"github.com/holdfast-dev/holdfast/internal/history"
+	"github.com/holdfast-dev/holdfast/internal/stuck"
+	"github.com/holdfast-dev/holdfast/store"
+)
+
+// Announce is told of a run that waits for a person, and returns how many questions it asks.
+type Announce func(ctx context.Context, row *store.Run) (approvals int, err error)
+
+// surveyTime is how long Recover waits for its survey. A longer one goes on in the background.
+const surveyTime = 5 * time.Second
+
+// survey looks at the runs that wait or are pending, which no claim has to wait for: it repairs
+// those that contradict their events, restores approvals, and reports what is stuck. The report
+// that it returns is partial if that takes long; then the log has the rest.
+func (rc *Recovery) survey(ctx context.Context, rep Report, announce Announce) (Report, error) {
+	type outcome struct {
+		rep Report
+		err error
+	}
+	done := make(chan outcome, 1) // nobody may wait for it any more
+	began := rc.o.Runs.Background(func(ends context.Context) {
+		ctx, cancel := context.WithCancel(context.WithoutCancel(ctx))
+		defer cancel()
+		defer context.AfterFunc(ends, cancel)()
+		whole := rep.clone()
+		err := rc.lookAround(ctx, &whole, announce)
+		if err == nil {
+			whole.Stuck = onceEach(whole.Stuck)
+			rc.say(ctx, &whole)
+		}
+		done <- outcome{whole, err}
+	})
+	if !began {
+		return rep, commit.ErrClosed
+	}
+	late := time.NewTimer(surveyTime)
+	defer late.Stop()
+	select {
+	case o := <-done:
+		return o.rep, o.err
+	case <-late.C:
+	case <-ctx.Done():
+		return rep, context.Cause(ctx)
+	}
+	rc.o.Log.Info("durable: runs go on; those that wait are still being looked at, and the line \"Recovery complete\" follows", "resumed", len(rep.Resumed), "failed", len(rep.Failed))
+	rc.o.Runs.Background(func(ctx context.Context) {
+		select {
+		case o := <-done:
+			if o.err != nil && ctx.Err() == nil && !errors.Is(o.err, context.Canceled) {
+				rc.o.Log.Warn("durable: recovery could not look at all runs that wait; call Recover again", slog.Any("error", o.err))
+			}
+		case <-ctx.Done():
+		}
+	})
+	rep.Partial, rep.Stuck = true, onceEach(rep.Stuck)
+	return rep, nil
+}
+
+func (rc *Recovery) lookAround(ctx context.Context, rep *Report, announce Announce) error {
+	for _, pass := range []func(context.Context, *Report) error{
+		rc.reconcileWaiting,
+		func(ctx context.Context, rep *Report) error { return rc.announceApprovals(ctx, rep, announce) },
+		rc.reportUnserved,
+	} {
+		if err := pass(ctx, rep); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// reconcileWaiting checks the waiting runs that no live executor owns. A consistent one
+// costs only its place in a listing, unless its log ends with anything but the beginning
+// of a wait.
+func (rc *Recovery) reconcileWaiting(ctx context.Context, rep *Report) error {
+	if rc.o.NoReconcileOnBoot {
+		return nil
+	}
+	live, err := rc.o.others(ctx)
+	if err != nil {
+		return err
+	}
+	return rc.o.eachSlice(ctx, store.Filter{Statuses: []store.Status{store.Waiting}}, "waiting", func(rows []*store.Run, ends *tails) error {
+		var resume toContinue
+		var failed error
+		looked := func(yield func(*store.Run, error) bool) {
+			for _, row := range rows {
+				if live[row.Owner] {
+					continue
+				}
+				var now *store.Run
+				if now, failed = rc.onBoot(ctx, row, ends, rep); now != nil && now.Status == store.Interrupted {
+					rc.sort(ctx, now, &resume, rep) // it was repaired
+				}
+				if !yield(row, failed) || failed != nil {
+					return
+				}
+			}
+		}
+		err := rc.o.EachUnheard(ctx, looked, rep.stuck)
+		rc.goOn(ctx, &resume, rep)
+		if err != nil && failed == nil {
+			return fmt.Errorf("durable: recovery could not look for the children of waiting runs: %w", commit.StoreError(err))
+		}
+		return failed
+	})
+}
+
+// goOn continues runs that were repaired. The loop may have been faster.
+func (rc *Recovery) goOn(ctx context.Context, t *toContinue, rep *Report) {
+	said := map[string]bool{}
+	rc.claims.continueAll(ctx, t, rep)
+	for _, id := range append(rep.Resumed[:len(rep.Resumed):len(rep.Resumed)], rep.Deferred...) {
+		said[id] = true
+	}
+	for _, id := range append(t.children[:len(t.children):len(t.children)], t.roots...) {
+		if !said[id] && rc.o.Runs.Here(id) {
+			rep.Resumed = append(rep.Resumed, id)
+		}
+	}
+	rc.judgeRead(ctx, rep)
+}
+
+// announceApprovals passes the runs that wait for a person, and that no live executor owns, to
+// announce.
+func (rc *Recovery) announceApprovals(ctx context.Context, rep *Report, announce Announce) error {
+	live, err := rc.o.others(ctx)
+	if err != nil {
+		return err
+	}
+	for row, err := range rc.o.List(ctx, store.Filter{Statuses: []store.Status{store.Waiting}, Codes: []string{history.CodeApproval}, OldestFirst: true}) {
+		if err != nil {
+			return fmt.Errorf("durable: recovery could not list waiting runs: %w", commit.StoreError(err))
+		}
+		if live[row.Owner] {
+			continue
+		}
+		n, err := announce(ctx, row)
+		if err != nil {
+			rep.stuck(stuck.Of(row, stuck.CodeDamaged, err.Error()))
+			continue
+		}
+		rep.approvals += n
+	}
+	return nil
+}
+
+// reportUnserved lists pending and waiting runs whose code no live executor has, or takes from
+// their queue: they would silently wait for ever. It counts, and reads only those.
+func (rc *Recovery) reportUnserved(ctx context.Context, rep *Report) error {
+	executors, err := rc.o.executors(ctx)
+	if err != nil {
+		return err
+	}
+	live := stuck.LiveOf(executors, "")
+	filters, err := rc.unserved.unserved(ctx, live)
+	if err != nil {
+		return fmt.Errorf("durable: recovery could not count pending and waiting runs: %w", commit.StoreError(err))
+	}
+	for _, f := range append(filters, store.Filter{Paused: true}) {
+		f.Statuses, f.OldestFirst = []store.Status{store.Pending, store.Waiting}, true
+		for row, err := range rc.o.List(ctx, f) {
+			switch {
+			case err != nil:
+				return fmt.Errorf("durable: recovery could not list pending and waiting runs: %w", commit.StoreError(err))
+			case f.Paused:
+				rep.paused(row)
+			case row.Paused:
+			case !live.Serves(row) && rc.servable(row, rep) && !rc.claims.Serves(row.Queue):
+				rep.stuck(stuck.OfQueue(row))
+			}
+		}
+	}
+	return nil
+}
