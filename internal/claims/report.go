@@ -24,6 +24,7 @@ type Report struct {
 
 	approvals int
 	continued []Execution // of Resumed, whose histories are being read
+	batch     int         // how many runs the last claim has asked for at most
 }
 
 // clone returns a copy that can be added to.

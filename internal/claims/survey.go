@@ -2,7 +2,6 @@ package claims
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"log/slog"
 	"time"
@@ -21,26 +20,31 @@ const surveyTime = 5 * time.Second
 
 // survey looks at the runs that wait or are pending, which no claim has to wait for: it repairs
 // those that contradict their events, restores approvals, and reports what is stuck. The report
-// that it returns is partial if that takes long; then the log has the rest.
+// that it returns is partial if that takes long; then the log has the rest. A ctx that ends before
+// it returns ends the look; one that ends afterwards does not.
 func (rc *Recovery) survey(ctx context.Context, rep Report, announce Announce) (Report, error) {
 	type outcome struct {
 		rep Report
 		err error
 	}
 	done := make(chan outcome, 1) // nobody may wait for it any more
+	look, stop := context.WithCancelCause(context.WithoutCancel(ctx))
 	began := rc.o.Runs.Background(func(ends context.Context) {
-		ctx, cancel := context.WithCancel(context.WithoutCancel(ctx))
-		defer cancel()
-		defer context.AfterFunc(ends, cancel)()
+		defer stop(nil)
+		defer context.AfterFunc(ends, func() { stop(commit.ErrClosed) })()
 		whole := rep.clone()
-		err := rc.lookAround(ctx, &whole, announce)
-		if err == nil {
-			whole.Stuck = onceEach(whole.Stuck)
-			rc.say(ctx, &whole)
+		err := rc.lookAround(look, &whole, announce)
+		whole.Stuck = onceEach(whole.Stuck)
+		switch {
+		case err == nil:
+			rc.say(look, &whole)
+		case look.Err() != nil:
+			err = context.Cause(look) // not the store's
 		}
 		done <- outcome{whole, err}
 	})
 	if !began {
+		stop(nil)
 		return rep, commit.ErrClosed
 	}
 	late := time.NewTimer(surveyTime)
@@ -48,15 +52,17 @@ func (rc *Recovery) survey(ctx context.Context, rep Report, announce Announce) (
 	select {
 	case o := <-done:
 		return o.rep, o.err
-	case <-late.C:
 	case <-ctx.Done():
-		return rep, context.Cause(ctx)
+		stop(context.Cause(ctx))
+		o := <-done
+		return o.rep, o.err
+	case <-late.C:
 	}
 	rc.o.Log.Info("durable: runs go on; those that wait are still being looked at, and the line \"Recovery complete\" follows", "resumed", len(rep.Resumed), "failed", len(rep.Failed))
 	rc.o.Runs.Background(func(ctx context.Context) {
 		select {
 		case o := <-done:
-			if o.err != nil && ctx.Err() == nil && !errors.Is(o.err, context.Canceled) {
+			if o.err != nil && ctx.Err() == nil {
 				rc.o.Log.Warn("durable: recovery could not look at all runs that wait; call Recover again", slog.Any("error", o.err))
 			}
 		case <-ctx.Done():
@@ -99,8 +105,14 @@ func (rc *Recovery) reconcileWaiting(ctx context.Context, rep *Report) error {
 					continue
 				}
 				var now *store.Run
-				if now, failed = rc.onBoot(ctx, row, ends, rep); now != nil && now.Status == store.Interrupted {
-					rc.sort(ctx, now, &resume, rep) // it was repaired
+				repaired := len(rep.Repaired)
+				now, failed = rc.onBoot(ctx, row, ends, rep)
+				switch {
+				case now == nil || len(rep.Repaired) == repaired:
+				case now.Status == store.Interrupted:
+					rc.sort(ctx, now, &resume, rep)
+				case rc.o.Runs.Here(now.ID): // the loop was faster
+					rep.Resumed = append(rep.Resumed, now.ID)
 				}
 				if !yield(row, failed) || failed != nil {
 					return
@@ -118,6 +130,9 @@ func (rc *Recovery) reconcileWaiting(ctx context.Context, rep *Report) error {
 
 // goOn continues runs that were repaired. The loop may have been faster.
 func (rc *Recovery) goOn(ctx context.Context, t *toContinue, rep *Report) {
+	if len(t.roots)+len(t.children) == 0 {
+		return
+	}
 	said := map[string]bool{}
 	rc.claims.continueAll(ctx, t, rep)
 	for _, id := range append(rep.Resumed[:len(rep.Resumed):len(rep.Resumed)], rep.Deferred...) {

@@ -13,6 +13,10 @@ import (
 // recoverSlice is how many runs recovery reads, decides about and continues at a time.
 const recoverSlice = maxClaimBatch
 
+// tailSet is how many ends of logs are read in one call: their payloads, which no decision needs,
+// are in memory until the next.
+const tailSet = 64
+
 // tails are the ends of the logs of runs that are decided about together: those that the
 // decision needs are read in one go.
 type tails struct {
@@ -38,13 +42,17 @@ func (o *Options) tailsOf(ctx context.Context, rows []*store.Run) *tails {
 			of = append(of, row)
 		}
 	}
-	for i, l := range store.LoadAll(ctx, o.Store, loads) {
-		if l.Err != nil {
-			continue // it is asked for again, and what is wrong is found then
+	for from := 0; from < len(loads); from += tailSet {
+		to := min(from+tailSet, len(loads))
+		for i, l := range store.LoadAll(ctx, o.Store, loads[from:to]) {
+			if l.Err != nil {
+				continue // it is asked for again, and what is wrong is found then
+			}
+			row := of[from+i]
+			read := tail{seq: row.Last.Seq}
+			read.events, read.err = eventsOf(l.History)
+			t.read[row.ID] = read
 		}
-		read := tail{seq: of[i].Last.Seq}
-		read.events, read.err = eventsOf(l.History)
-		t.read[of[i].ID] = read
 	}
 	return t
 }
@@ -77,11 +85,13 @@ type damagedTail struct{ error }
 
 func (d damagedTail) Unwrap() error { return d.error }
 
+// eventsOf returns the events of a history without their payloads.
 func eventsOf(h *store.History) (list []store.Event, err error) {
 	for ev, err := range h.Events {
 		if err != nil {
 			return list, damagedTail{err}
 		}
+		ev.Payload = nil
 		list = append(list, ev)
 	}
 	return list, nil

@@ -11,6 +11,7 @@ package loads
 
 import (
 	"context"
+	"errors"
 	"iter"
 	"slices"
 	"sync"
@@ -34,6 +35,7 @@ type Sets struct {
 type wanted struct {
 	store.RunCursor
 	store.Loaded
+	left bool           // whoever waited for it does not any more; guarded by the mutex
 	lead chan []*wanted // gets the set to load, if it is this one's turn to do so
 	done chan struct{}
 }
@@ -51,16 +53,17 @@ func New(ctx context.Context, s store.Store) *Sets {
 }
 
 // Hold makes loads wait until release is called, because many more are about to be asked for.
+// Releasing again does nothing.
 func (s *Sets) Hold() (release func()) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.held++
-	return func() {
+	return sync.OnceFunc(func() {
 		s.mu.Lock()
 		defer s.mu.Unlock()
 		s.held--
 		s.begin()
-	}
+	})
 }
 
 // Load is the Load of the store. The range over the events ends with ctx, too.
@@ -79,7 +82,7 @@ func (s *Sets) Load(ctx context.Context, runID string, c store.Cursor) (*store.H
 	select {
 	case <-w.done:
 	case set := <-w.lead:
-		s.load(set)
+		s.load(ctx, set)
 	case <-ctx.Done():
 		s.leave(w)
 		return nil, ctx.Err()
@@ -102,35 +105,54 @@ func (s *Sets) begin() {
 	}
 }
 
-// leave ends the wait of one who no longer wants to load. If the others of a set wait for it, it
-// loads them nevertheless.
+// leave ends the wait of one who no longer wants to load. If it was to load a set, another of the
+// set does so.
 func (s *Sets) leave(w *wanted) {
 	s.mu.Lock()
+	defer s.mu.Unlock()
+	w.left = true
 	s.waiting = slices.DeleteFunc(s.waiting, func(o *wanted) bool { return o == w })
-	s.mu.Unlock()
 	select {
 	case set := <-w.lead:
-		s.load(set)
+		set = slices.DeleteFunc(set, func(o *wanted) bool { return o.left })
+		if len(set) > 0 {
+			set[0].lead <- set
+			return
+		}
+		s.sets--
+		s.begin()
 	default:
 	}
 }
 
-// load loads a set, whatever becomes of those who wait for it.
-func (s *Sets) load(set []*wanted) {
+// load loads a set. One run is loaded for as long as its ctx lasts; a set, whatever becomes of
+// those who wait for it.
+func (s *Sets) load(ctx context.Context, set []*wanted) {
 	asked := make([]store.RunCursor, len(set))
 	for i, w := range set {
 		asked[i] = w.RunCursor
 	}
-	got := s.loader.LoadAll(s.ctx, asked)
-	s.mu.Lock()
-	s.sets--
-	s.begin()
-	s.mu.Unlock()
-	for i, w := range set {
-		w.Loaded = got[i]
-		close(w.done)
+	if len(set) > 1 {
+		ctx = s.ctx
+	}
+	got := store.LoadedNothing(len(set), errNothing) // what they get if the store panics
+	defer func() {
+		s.mu.Lock()
+		s.sets--
+		s.begin()
+		s.mu.Unlock()
+		for i, w := range set {
+			w.Loaded = got[i]
+			close(w.done)
+		}
+	}()
+	if all := s.loader.LoadAll(ctx, asked); len(all) == len(set) {
+		got = all
 	}
 }
+
+// errNothing is the outcome of loads to which the store has not said anything.
+var errNothing = errors.New("durable: LoadAll of the store did not return an outcome for each run: see S43 of its contract")
 
 // until yields events as long as ctx has not ended.
 func until(ctx context.Context, events iter.Seq2[store.Event, error]) iter.Seq2[store.Event, error] {

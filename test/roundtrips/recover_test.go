@@ -92,7 +92,7 @@ func cutOff(t *testing.T, st store.Store, runs int) {
 	require.NoError(t, err)
 }
 
-// A hundred runs that were cut off are claimed by one claim and loaded in sets, and who lives is not
+// A hundred runs that were cut off are claimed by two claims and loaded in sets, and who lives is not
 // asked for each: from the call of Recover until the last of them goes on.
 func TestAHundredRunsAreClaimedAndLoadedInSets(t *testing.T) {
 	dsn := pgtest.DSN(t)
@@ -146,6 +146,6 @@ func TestAHundredRunsAreClaimedAndLoadedInSets(t *testing.T) {
 	t.Logf("%d loads, %d claims, %d looks at executors; %d round trips with what the runs record", loads, claims, executors, len(asked))
 	require.NotZero(t, loads)
 	require.LessOrEqual(t, loads, 5)
-	require.Equal(t, 1, claims)
+	require.LessOrEqual(t, claims, 2)
 	require.LessOrEqual(t, executors, 10)
 }
