@@ -36,8 +36,9 @@ func NewRecovery(c *Claims) *Recovery {
 }
 
 // Recover brings every run that was left unfinished into a defined state. What was cut off and
-// what was stopped is claimed first; from then on the loop claims what is due. Only then are the
-// runs that wait looked at, of which there may be any number: see survey.
+// what was stopped is claimed first. Then the runs that wait are compared with their events, before
+// the loop may claim those that are due: what is repaired follows its policy, which a claim does not
+// ask. The rest is for the report only, and no claim waits for it: see survey.
 //
 // It calls announce for each run that waits for a person and that no other live executor owns;
 // announce returns how many questions the run asks, or why its history cannot be read.
@@ -51,6 +52,9 @@ func (rc *Recovery) Recover(ctx context.Context, announce Announce) (rep Report,
 		return rep, err
 	}
 	if err := rc.resumeInterrupted(ctx, &rep); err != nil {
+		return rep, err
+	}
+	if err := rc.reconcileWaiting(ctx, &rep); err != nil {
 		return rep, err
 	}
 	rc.claims.recovered.Store(true)

@@ -18,8 +18,8 @@ type Announce func(ctx context.Context, row *store.Run) (approvals int, err erro
 // surveyTime is how long Recover waits for its survey. A longer one goes on in the background.
 const surveyTime = 5 * time.Second
 
-// survey looks at the runs that wait or are pending, which no claim has to wait for: it repairs
-// those that contradict their events, restores approvals, and reports what is stuck. The report
+// survey looks at the runs that wait or are pending for what no claim has to wait for: it restores
+// approvals, and reports what is stuck. The report
 // that it returns is partial if that takes long; then the log has the rest. A ctx that ends before
 // it returns ends the look; one that ends afterwards does not.
 func (rc *Recovery) survey(ctx context.Context, rep Report, announce Announce) (Report, error) {
@@ -74,7 +74,6 @@ func (rc *Recovery) survey(ctx context.Context, rep Report, announce Announce) (
 
 func (rc *Recovery) lookAround(ctx context.Context, rep *Report, announce Announce) error {
 	for _, pass := range []func(context.Context, *Report) error{
-		rc.reconcileWaiting,
 		func(ctx context.Context, rep *Report) error { return rc.announceApprovals(ctx, rep, announce) },
 		rc.reportUnserved,
 	} {
@@ -128,7 +127,7 @@ func (rc *Recovery) reconcileWaiting(ctx context.Context, rep *Report) error {
 	})
 }
 
-// goOn continues runs that were repaired. The loop may have been faster.
+// goOn continues runs that were repaired. At a second Recover the loop may have been faster.
 func (rc *Recovery) goOn(ctx context.Context, t *toContinue, rep *Report) {
 	if len(t.roots)+len(t.children) == 0 {
 		return
@@ -143,7 +142,6 @@ func (rc *Recovery) goOn(ctx context.Context, t *toContinue, rep *Report) {
 			rep.Resumed = append(rep.Resumed, id)
 		}
 	}
-	rc.judgeRead(ctx, rep)
 }
 
 // announceApprovals passes the runs that wait for a person, and that no live executor owns, to

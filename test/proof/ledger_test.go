@@ -88,6 +88,7 @@ type fullStore interface {
 	store.Queues
 	store.Schedules
 	store.Requests
+	store.Loader
 }
 
 // watched is a store that tells the ledger of its claims: the runs that one has begun were let

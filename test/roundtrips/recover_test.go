@@ -123,7 +123,6 @@ func TestAHundredRunsAreClaimedAndLoadedInSets(t *testing.T) {
 	eng, err := durable.Open(t.Context(), led, durable.Options{Workflows: []durable.Definition{w}, Grace: -1, Logger: slog.New(slog.DiscardHandler), Lease: time.Minute})
 	require.NoError(t, err)
 	defer eng.Close()
-	time.Sleep(300 * time.Millisecond) // what begins with Open is over
 	stop := tr.count()
 	report, err := eng.Recover(t.Context())
 	require.NoError(t, err)
