@@ -23,11 +23,7 @@ const surveyTime = 5 * time.Second
 // that it returns is partial if that takes long; then the log has the rest. A ctx that ends before
 // it returns ends the look; one that ends afterwards does not.
 func (rc *Recovery) survey(ctx context.Context, rep Report, announce Announce) (Report, error) {
-	type outcome struct {
-		rep Report
-		err error
-	}
-	done := make(chan outcome, 1) // nobody may wait for it any more
+	done := make(chan surveyed, 1) // nobody may wait for it any more
 	look, stop := context.WithCancelCause(context.WithoutCancel(ctx))
 	began := rc.o.Runs.Background(func(ends context.Context) {
 		defer stop(nil)
@@ -41,7 +37,7 @@ func (rc *Recovery) survey(ctx context.Context, rep Report, announce Announce) (
 		case look.Err() != nil:
 			err = context.Cause(look) // not the store's
 		}
-		done <- outcome{whole, err}
+		done <- surveyed{whole, err}
 	})
 	if !began {
 		stop(nil)
@@ -59,6 +55,19 @@ func (rc *Recovery) survey(ctx context.Context, rep Report, announce Announce) (
 	case <-late.C:
 	}
 	rc.o.Log.Info("durable: runs go on; those that wait are still being looked at, and the line \"Recovery complete\" follows", "resumed", len(rep.Resumed), "failed", len(rep.Failed))
+	rc.await(done)
+	rep.Partial, rep.Stuck = true, onceEach(rep.Stuck)
+	return rep, nil
+}
+
+// surveyed is the outcome of a survey.
+type surveyed struct {
+	rep Report
+	err error
+}
+
+// await says in the log if a survey fails for which no Recover waits any more.
+func (rc *Recovery) await(done <-chan surveyed) {
 	rc.o.Runs.Background(func(ctx context.Context) {
 		select {
 		case o := <-done:
@@ -68,8 +77,6 @@ func (rc *Recovery) survey(ctx context.Context, rep Report, announce Announce) (
 		case <-ctx.Done():
 		}
 	})
-	rep.Partial, rep.Stuck = true, onceEach(rep.Stuck)
-	return rep, nil
 }
 
 func (rc *Recovery) lookAround(ctx context.Context, rep *Report, announce Announce) error {
