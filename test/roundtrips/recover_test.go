@@ -144,7 +144,7 @@ func TestAHundredRunsAreClaimedAndLoadedInSets(t *testing.T) {
 	loads, claims, executors := times("All there is to load of runs"), times("The events of claims"), times("All executors")
 	t.Logf("%d loads, %d claims, %d looks at executors; %d round trips with what the runs record", loads, claims, executors, len(asked))
 	require.NotZero(t, loads)
-	require.LessOrEqual(t, loads, 5)
+	require.LessOrEqual(t, loads, 5*claims, "the runs of a claim share sets")
 	require.LessOrEqual(t, claims, 2)
-	require.LessOrEqual(t, executors, 10)
+	require.LessOrEqual(t, executors, 15, "with those that begin with Open")
 }
