@@ -117,7 +117,10 @@ func TestAProcessThatWasStoppedBeginsNoBodyBesideTheNextOwner(t *testing.T) {
 				j, _ := os.ReadFile(filepath.Join(o.Dir, "journal"))
 				return strings.Split(strings.TrimSpace(string(j)), "\n")
 			}
-			require.Eventually(t, func() bool { return strings.HasPrefix(begun()[len(begun())-1], ours) }, 30*time.Second, 5*time.Millisecond)
+			require.Eventually(t, func() bool {
+				lines := begun() // once: it grows
+				return strings.HasPrefix(lines[len(lines)-1], ours)
+			}, 30*time.Second, 5*time.Millisecond)
 			require.NoError(t, a.Process.Signal(syscall.SIGCONT))
 			h, err := wf.Handle(ctx, "the run")
 			require.NoError(t, err)
