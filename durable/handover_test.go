@@ -96,11 +96,14 @@ func TestASignalInOneProcessCostsTwoCallsOfTheStore(t *testing.T) {
 			synctest.Wait()
 			require.LessOrEqual(t, before["commit"], 2, "the send, and what was received")
 			delete(before, "commit")
-			delete(before, "list") // a notice is looked into, beside
 			require.Empty(t, before, "until the step begins")
 			after := count()
 			require.LessOrEqual(t, after["commit"], 2, "the step, and the next wait or the end")
-			require.Zero(t, after["load"], "nothing is read back")
+			delete(after, "commit")
+			if i == signals-1 {
+				delete(after, "claim") // the place of a run that has ended is free
+			}
+			require.Empty(t, after, "nothing is read back")
 		}
 		_, err := run.Wait(w.ctx())
 		require.NoError(t, err)

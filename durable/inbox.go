@@ -3,6 +3,7 @@ package durable
 import (
 	"context"
 	"errors"
+	"math"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -20,9 +21,10 @@ type inbox struct {
 	// asked: a goroutine is about to read the store.
 	asked atomic.Bool
 	// sending is how many changes with messages for the run this engine has in flight. It
-	// knows of them, and what it hears of the run until they have landed is only noted: heard.
+	// knows of them, and what it hears of the run until they have landed is only noted: told,
+	// the number of the last message that it has heard of.
 	sending atomic.Int32
-	heard   atomic.Bool
+	told    atomic.Int64
 	// delivering is held while messages are sorted: what is noted as seen was acted on.
 	delivering sync.Mutex
 }
@@ -42,21 +44,68 @@ func (mr *mailroom) sending(list []store.Message) (done func()) {
 	}
 	return func() {
 		for _, b := range to {
-			if b.sending.Add(-1) == 0 && b.heard.Swap(false) {
-				mr.lookLater(b.run.id)
+			if b.sending.Add(-1) == 0 && b.told.Swap(0) > b.Seen() {
+				b.fetchLater()
 			}
 		}
 	}
 }
 
-// hears notes that something is heard of the run. It reports whether that must be looked
-// into now, because no message of this engine is on its way.
-func (b *inbox) hears() bool {
+// hears notes that the engine has heard of a message with this number; negative: of any. It
+// reports whether the store must be read now: the run does not know the message, and none of
+// this engine is on its way.
+func (b *inbox) hears(last int64) bool {
+	if last < 0 {
+		last = math.MaxInt64
+	}
+	if last <= b.Seen() {
+		return false
+	}
 	if b.sending.Load() == 0 {
 		return true
 	}
-	b.heard.Store(true)
-	return b.sending.Load() == 0 && b.heard.Swap(false)
+	for was := b.told.Load(); was < last && !b.told.CompareAndSwap(was, last); {
+		was = b.told.Load()
+	}
+	return b.sending.Load() == 0 && b.told.Swap(0) > b.Seen()
+}
+
+// fetchAll reads what these runs have not seen, in one call of the store.
+func (mr *mailroom) fetchAll(list []*inbox) {
+	var ready []*inbox
+	for _, b := range list {
+		if b.run.isLoaded() {
+			ready = append(ready, b)
+		} else {
+			b.fetchLater()
+		}
+	}
+	if len(ready) == 0 {
+		return
+	}
+	mr.eng.roster.background(func() {
+		loads := make([]store.RunCursor, len(ready))
+		for i, b := range ready {
+			loads[i] = store.RunCursor{RunID: b.run.id, Cursor: store.Cursor{NoEvents: true, AfterMessage: b.Seen()}}
+		}
+		for i, l := range store.LoadAll(mr.eng.life.loops, mr.eng.store, loads) {
+			b := ready[i]
+			if l.Err != nil || b.run.dead.Load() != nil || !b.accept(l.History.Inbox) || b.run.unloaded() {
+				b.fetchLater() // which knows what to do about it
+			}
+		}
+	})
+}
+
+// accept takes over messages that were read from the store, unless one is damaged.
+func (b *inbox) accept(list []store.Message) bool {
+	r := b.run
+	if checkMail(r.id, r.past, list) != nil {
+		return false
+	}
+	b.deliver(list)
+	r.eng.archiver.Want(r.id, store.Waiting) // a message that no wait wants changes nothing else
+	return true
 }
 
 // hand gives the run a message that this engine has just sent to it, as the store has it.

@@ -26,7 +26,8 @@ import (
 //
 //	arrived      after a notice of the store, or counted, after a heartbeat: the run that it
 //	             is for may have mail; one that is unloaded is loaded (reload.go)
-//	inbox.fetch  reads what the run has not seen
+//	fetchAll     reads what the runs that a notice tells of have not seen, in one statement
+//	inbox.fetch  reads it for one run, until that succeeds
 //	deliver      cancels and pauses act at once, the rest goes into the run's mail.Box,
 //	             whose offer wakes the wait
 type mailroom struct {
@@ -69,24 +70,44 @@ func (mr *mailroom) send(ctx context.Context, m store.Message) (err error) {
 // message.
 func (mr *mailroom) seal(m *store.Message) { commit.SealMessage(mr.eng.sealer, m) }
 
-// arrived notes that these runs may have mail; with no ids, that some run may have, and
-// the loop finds out which.
-func (mr *mailroom) arrived(ids []string) {
-	if len(ids) == 0 {
+// arrived lets those runs fetch their mail of which a notice says that they may have some;
+// if it names none, the loop finds out which.
+func (mr *mailroom) arrived(n store.Notice) {
+	if len(n.RunIDs) == 0 {
 		nudge.Send(mr.ring)
 	}
-	var here []string
-	for _, id := range ids {
+	var asleep []string
+	var awake []*inbox
+	for i, id := range n.RunIDs {
+		r, dormant := mr.eng.roster.find(id)
+		last := int64(-1)
+		switch {
+		case n.News != 0 && n.News&store.NewsMail == 0:
+			last = 0
+		case i < len(n.Mail):
+			last = n.Mail[i]
+		}
 		// A notice about a run that is ending tells of its own end, except for a run
 		// that makes way, which is loaded again.
-		if r, dormant := mr.eng.roster.find(id); dormant || r != nil && (r.unloaded() || !r.ending.Load() && r.inbox.hears()) {
-			here = append(here, id)
+		switch {
+		case last == 0 || r == nil && !dormant:
+		case dormant || r.unloaded():
+			if last > 0 {
+				mr.counted(id, last)
+			} else {
+				asleep = append(asleep, id)
+			}
+		case !r.ending.Load() && r.inbox.hears(last):
+			awake = append(awake, &r.inbox)
 		}
 	}
-	if len(here) > 0 {
-		// The notice may be about something else, such as a write of our own. Looking
-		// first saves reading an inbox, or loading a run, for nothing.
-		mr.lookLater(here...)
+	if len(asleep) > 0 {
+		// The notice may be about something else. Looking first saves loading a run for
+		// nothing.
+		mr.lookLater(asleep...)
+	}
+	if len(awake) > 0 {
+		mr.fetchAll(awake)
 	}
 }
 
@@ -180,7 +201,7 @@ func (mr *mailroom) listen(ctx context.Context, n store.Notifier) {
 				return
 			}
 			mr.eng.watchers.notify(notice.RunIDs)
-			mr.arrived(notice.RunIDs)
+			mr.arrived(notice)
 			if len(notice.RunIDs) > 0 {
 				if notice.RunIDs = slices.DeleteFunc(slices.Clone(notice.RunIDs), mr.eng.roster.isOwn); len(notice.RunIDs) == 0 {
 					return

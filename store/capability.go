@@ -21,6 +21,10 @@ type Notifier interface {
 // about requests.
 type Notice struct {
 	RunIDs []string
+	// Mail says for each of RunIDs which message is the last that the notice tells of, by
+	// its number: an executor that has read that one has nothing to read. 0: it tells of no
+	// message to that run; negative: that is not known. Nil: of none of them it is known.
+	Mail []int64
 	// News says what has happened to the runs of RunIDs, taken together, so that an
 	// executor does not look for what has not happened. 0: the store does not say, it may
 	// be anything.

@@ -259,7 +259,7 @@ func (s *Store) sendOne(w *wire, c *store.Change) (done bool, err error) {
 	err = w.query("send_message", func(v []driverValue) error {
 		done = true
 		c.SetSent(0, v[0].(int64))
-		news.Sent(m.To, v[1].(string))
+		news.Sent(m.To, v[1].(string), v[0].(int64))
 		return nil
 	}, m.To, string(m.Kind), m.Name, m.ID, int64(m.At), sqlstore.Text(m.Data), sqlstore.Bytes(m.Payload), m.Kind == store.KindCancel)
 	if err != nil {
@@ -303,7 +303,7 @@ func (s *Store) sendMany(w *wire, members []*member) (left []*member, err error)
 		c, nth := members[v[0].(int64)].c, int(v[1].(int64))
 		sent[v[0].(int64)] = true
 		c.SetSent(nth, v[2].(int64))
-		news.Sent(c.Send[nth].To, v[3].(string))
+		news.Sent(c.Send[nth].To, v[3].(string), v[2].(int64))
 		return nil
 	}, values(a[:])...)
 	if faultOf(err) == faultConflict {

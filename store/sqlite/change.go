@@ -402,7 +402,7 @@ func (t *tx) send(c *store.Change, i int) (refused, err error) {
 	if _, _, err := t.exec(t.s.q.messageInsert, h.no, string(m.Kind), m.Name, m.ID, int64(m.At), sqlstore.Text(m.Data), sqlstore.Bytes(m.Payload)); err != nil {
 		return nil, err
 	}
-	t.news.Sent(m.To, h.row.Owner)
+	t.news.Sent(m.To, h.row.Owner, h.row.Inbox+1)
 	c.SetSent(i, h.row.Inbox+1)
 	return nil, nil
 }

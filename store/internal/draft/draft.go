@@ -395,7 +395,7 @@ func (d *Draft) send(m *store.Message) (seq int64, err error) {
 		d.received = map[delivery]struct{}{}
 	}
 	d.received[delivery{m.To, m.Kind, m.ID}] = struct{}{}
-	d.news.Sent(m.To, run.Owner)
+	d.news.Sent(m.To, run.Owner, run.Inbox)
 	return run.Inbox, nil
 }
 

@@ -23,6 +23,7 @@ const most = 1024
 // News is what commits have done that others may be waiting for. Its zero value is none.
 type News struct {
 	ids      []string
+	mail     []int64 // for each of ids, as in store.Notice
 	what     store.News
 	vague    bool // of some of the runs it is not known what has happened to them
 	all      bool
@@ -38,7 +39,7 @@ func Requests() News { return News{requests: true} }
 // Of is the news that something has happened to these runs, of which nothing more is known.
 func Of(ids ...string) (n News) {
 	for _, id := range ids {
-		n.add(id, 0)
+		n.add(id, 0, -1)
 	}
 	return n
 }
@@ -46,8 +47,8 @@ func Of(ids ...string) (n News) {
 // Empty reports whether there is nothing to tell.
 func (n *News) Empty() bool { return len(n.ids) == 0 && !n.all && !n.requests }
 
-func (n *News) add(id string, what store.News) {
-	n.ids = append(n.ids, id)
+func (n *News) add(id string, what store.News, mail int64) {
+	n.ids, n.mail = append(n.ids, id), append(n.mail, mail)
 	n.what |= what
 	n.vague = n.vague || what == 0
 	n.bound()
@@ -59,14 +60,14 @@ func (n *News) bound() {
 		n.all = true
 	}
 	if n.all {
-		n.ids = nil
+		n.ids, n.mail = nil, nil
 	}
 }
 
 // Merge adds other news.
 func (n *News) Merge(o News) {
 	if len(o.ids) > 0 {
-		n.ids = append(n.ids, o.ids...)
+		n.ids, n.mail = append(n.ids, o.ids...), append(n.mail, o.mail...)
 	}
 	n.what |= o.what
 	n.vague, n.all, n.requests = n.vague || o.vague, n.all || o.all, n.requests || o.requests
@@ -87,11 +88,19 @@ func (n *News) Tell(fn func(store.Notice)) {
 		fn(store.Notice{})
 		return
 	case len(n.ids) > 0:
-		fn(store.Notice{RunIDs: n.ids, News: n.known()})
+		fn(store.Notice{RunIDs: n.ids, Mail: n.numbers(), News: n.known()})
 	}
 	if n.requests {
 		fn(store.Notice{Requests: true})
 	}
+}
+
+// numbers returns what is known of messages, nil if that is nothing.
+func (n *News) numbers() []int64 {
+	if slices.ContainsFunc(n.mail, func(m int64) bool { return m > 0 }) {
+		return n.mail
+	}
+	return nil
 }
 
 func (n *News) known() store.News {
@@ -106,9 +115,9 @@ func (n *News) Created(run *store.Run, now store.Time) {
 	switch {
 	case run.Owner != "":
 	case run.Due(now):
-		n.add(run.ID, store.NewsClaimable)
+		n.add(run.ID, store.NewsClaimable, 0)
 	default:
-		n.add(run.ID, store.NewsStatus)
+		n.add(run.ID, store.NewsStatus, 0)
 	}
 }
 
@@ -130,7 +139,7 @@ func (n *News) Changed(before, after *store.Run, due bool) {
 		what = store.NewsStatus
 	}
 	if what != 0 {
-		n.add(after.ID, what)
+		n.add(after.ID, what, 0)
 	}
 }
 
@@ -142,17 +151,17 @@ func MayBeDue(s store.Status) bool {
 	return s == store.Pending || s == store.Interrupted || s == store.Waiting
 }
 
-// Sent notes that a message was delivered to a run.
-func (n *News) Sent(id, owner string) {
+// Sent notes that the message with this number was delivered to a run.
+func (n *News) Sent(id, owner string, number int64) {
 	what := store.NewsMail
 	if owner == "" {
 		what |= store.NewsClaimable
 	}
-	n.add(id, what)
+	n.add(id, what, number)
 }
 
 // Deleted notes that a run is gone.
-func (n *News) Deleted(id string) { n.add(id, store.NewsStatus|store.NewsPlace) }
+func (n *News) Deleted(id string) { n.add(id, store.NewsStatus|store.NewsPlace, 0) }
 
 // Messages puts news into as few messages as possible, each of at most size bytes unless a
 // single id is longer.
@@ -208,7 +217,7 @@ func Parse(message string) (from string, n News) {
 		if err != nil {
 			return from, Everything()
 		}
-		n.ids = append(n.ids, id)
+		n.ids, n.mail = append(n.ids, id), append(n.mail, -1)
 	}
 	if len(n.ids) == 0 {
 		return from, Everything()

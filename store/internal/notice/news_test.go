@@ -24,7 +24,7 @@ func TestWhatIsSentToOtherProcessesSaysTheSameThere(t *testing.T) {
 		for range rapid.IntRange(1, 30).Draw(t, "runs") {
 			id := rapid.StringN(1, 40, 200).Draw(t, "id")
 			ids[id] = true
-			sent.Sent(id, rapid.SampledFrom([]string{"", "owner"}).Draw(t, "owner"))
+			sent.Sent(id, rapid.SampledFrom([]string{"", "owner"}).Draw(t, "owner"), 1)
 		}
 		want := told(sent)[0]
 		size := rapid.IntRange(50, 8000).Draw(t, "size")
@@ -70,9 +70,9 @@ func TestNewsOfAnotherVersionIsNotTakenForLess(t *testing.T) {
 	}
 	// What is vague of one run is vague of all.
 	var n notice.News
-	n.Sent("a", "owner")
+	n.Sent("a", "owner", 7)
 	n.Merge(notice.Of("b"))
-	require.Equal(t, []store.Notice{{RunIDs: []string{"a", "b"}}}, told(n))
+	require.Equal(t, []store.Notice{{RunIDs: []string{"a", "b"}, Mail: []int64{7, -1}}}, told(n))
 	_, n = notice.Parse(n.Messages("h", 100)[0])
 	require.Equal(t, []store.Notice{{RunIDs: []string{"a", "b"}}}, told(n))
 	// An earlier version takes the mark for the id of a run.
@@ -126,4 +126,16 @@ func TestManyRunsAreEverything(t *testing.T) {
 	require.Equal(t, []store.Notice{{}}, told(n), "requests too")
 	n = notice.Requests()
 	require.Equal(t, []store.Notice{{Requests: true}}, told(n))
+}
+
+func TestNewsOfMailSaysWhichMessageItTellsOf(t *testing.T) {
+	var a, b notice.News
+	a.Sent("a", "owner", 3)
+	b.Merge(a)
+	b.Sent("b", "owner", 1)
+	b.Deleted("c")
+	require.Equal(t, []store.Notice{{RunIDs: []string{"a"}, Mail: []int64{3}, News: store.NewsMail}}, told(a), "what was merged is not written to")
+	require.Equal(t, []store.Notice{{
+		RunIDs: []string{"a", "b", "c"}, Mail: []int64{3, 1, 0}, News: store.NewsMail | store.NewsStatus | store.NewsPlace,
+	}}, told(b))
 }
