@@ -190,6 +190,11 @@ func (mr *mailroom) sentTo(id string, r *run, dormant bool) {
 	}
 }
 
+// ofCreation reports whether what has happened to runs may be no more than that they were created.
+func ofCreation(n store.News) bool {
+	return n != 0 && n&^(store.NewsClaimable|store.NewsStatus|store.NewsTime) == 0
+}
+
 // listen passes on the notices of the store.
 func (mr *mailroom) listen(ctx context.Context, n store.Notifier) {
 	for ctx.Err() == nil {
@@ -202,8 +207,8 @@ func (mr *mailroom) listen(ctx context.Context, n store.Notifier) {
 			}
 			mr.eng.watchers.notify(notice.RunIDs)
 			mr.arrived(notice)
-			if len(notice.RunIDs) > 0 {
-				if notice.RunIDs = slices.DeleteFunc(slices.Clone(notice.RunIDs), mr.eng.roster.isOwn); len(notice.RunIDs) == 0 {
+			if others := slices.DeleteFunc(slices.Clone(notice.RunIDs), mr.eng.roster.isOwn); ofCreation(notice.News) && len(notice.RunIDs) > 0 {
+				if notice.RunIDs = others; len(others) == 0 {
 					return
 				}
 			}

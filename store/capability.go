@@ -51,6 +51,9 @@ const (
 	// NewsStatus: a run has another status or owner, was paused or unpaused, was created or
 	// deleted.
 	NewsStatus
+	// NewsTime: a run without an owner may have got a time at which it becomes due, as a delayed
+	// one has. A beat says when the first of those is (Pulse.Next).
+	NewsTime
 )
 
 // Meter is a store that counts its operations.

@@ -21,6 +21,9 @@ func (c *Claims) Heard(n store.Notice, here func(id string) bool) {
 	if n.News&store.NewsPlace != 0 {
 		c.Freed()
 	}
+	if len(n.RunIDs) == 0 || n.News&store.NewsTime != 0 {
+		c.o.Heart.LearnTimes()
+	}
 	switch {
 	case len(n.RunIDs) == 0, n.News&store.NewsClaimable != 0, n.News == 0 && elsewhere():
 		c.Wake()

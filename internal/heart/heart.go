@@ -41,6 +41,7 @@ type Heart struct {
 
 	options  Options
 	now      chan struct{} // beat at once
+	times    chan struct{} // see LearnTimes
 	openedAt time.Time
 	at       atomic.Int64 // when the store last took a beat, in nanoseconds since openedAt
 	opened   time.Time    // when the last beat of Register was sent
@@ -49,7 +50,7 @@ type Heart struct {
 
 // New returns a Heart that has not begun to beat.
 func New(o Options) *Heart {
-	h := &Heart{options: o, now: make(chan struct{}, 1), openedAt: time.Now()}
+	h := &Heart{options: o, now: make(chan struct{}, 1), times: make(chan struct{}, 1), openedAt: time.Now()}
 	h.pulses.ready = make(chan struct{}, 1)
 	return h
 }
@@ -62,6 +63,13 @@ func (h *Heart) Uptime() time.Duration { return time.Since(h.openedAt) }
 
 // BeatSoon makes the loop send a beat at once.
 func (h *Heart) BeatSoon() { nudge.Send(h.now) }
+
+// timesPause is the least time from a beat to one for which LearnTimes has asked.
+const timesPause = time.Second
+
+// LearnTimes makes the loop send a beat soon, because runs may have got times at which they become
+// due: the answer says when the first one is.
+func (h *Heart) LearnTimes() { nudge.Send(h.times) }
 
 // A pulse is the answer to a beat.
 type pulse struct {
@@ -140,12 +148,20 @@ func (h *Heart) Loop(ctx context.Context) {
 	every := h.options.Executor.Lease / 3
 	t := time.NewTimer(every)
 	defer t.Stop()
-	for {
+	for next := time.Now().Add(every); ; {
 		select {
 		case <-ctx.Done():
 			return
 		case <-h.now:
 		case <-t.C:
+		case <-h.times:
+			if wait := timesPause - h.Age(); wait > 0 {
+				if at := time.Now().Add(wait); at.Before(next) {
+					next = at
+					t.Reset(wait)
+				}
+				continue
+			}
 		}
 		wait := every
 		p, err := h.send(ctx, false)
@@ -165,12 +181,7 @@ func (h *Heart) Loop(ctx context.Context) {
 				wait = min(every, max(p.Next.Sub(p.Now), time.Millisecond))
 			}
 		}
-		if !t.Stop() {
-			select {
-			case <-t.C:
-			default:
-			}
-		}
+		next = time.Now().Add(wait)
 		t.Reset(wait)
 	}
 }

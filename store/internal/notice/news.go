@@ -116,14 +116,16 @@ func (n *News) Created(run *store.Run, now store.Time) {
 	case run.Owner != "":
 	case run.Due(now):
 		n.add(run.ID, store.NewsClaimable, 0)
+	case run.WakeAt > now:
+		n.add(run.ID, store.NewsStatus|store.NewsTime, 0)
 	default:
 		n.add(run.ID, store.NewsStatus, 0)
 	}
 }
 
 // Changed notes that the row of a run was written; after need not have more than Owner,
-// Status and Paused, and before the same. due says whether a claim may take the run, as far
-// as it is known.
+// Status, Paused and WakeAt, and before the same but for WakeAt. due says whether a claim may take
+// the run, as far as it is known.
 func (n *News) Changed(before, after *store.Run, due bool) {
 	var what store.News
 	if after.Owner != before.Owner || after.Status != before.Status || after.Paused != before.Paused {
@@ -131,6 +133,9 @@ func (n *News) Changed(before, after *store.Run, due bool) {
 	}
 	if after.Owner == "" && due {
 		what |= store.NewsClaimable
+	}
+	if after.Owner == "" && after.WakeAt != 0 && !after.Status.Terminal() {
+		what |= store.NewsTime
 	}
 	if over(after.Status) && !over(before.Status) {
 		what |= store.NewsPlace

@@ -110,9 +110,9 @@ func TestNewsSaysWhatAChangeMeansToOthers(t *testing.T) {
 	delayed := run(store.Pending, "")
 	delayed.WakeAt = 6
 	n.Created(delayed, 5)
-	require.Equal(t, store.NewsStatus, told(n)[0].News, "nobody can claim it yet")
+	require.Equal(t, store.NewsStatus|store.NewsTime, told(n)[0].News, "nobody can claim it yet")
 	n.Created(delayed, 6)
-	require.Equal(t, store.NewsStatus|store.NewsClaimable, told(n)[0].News)
+	require.Equal(t, store.NewsStatus|store.NewsTime|store.NewsClaimable, told(n)[0].News)
 }
 
 func TestManyRunsAreEverything(t *testing.T) {
