@@ -63,10 +63,11 @@ func (f *File) arm() error {
 	if _, is := the.files[f]; !is {
 		return fs.ErrClosed
 	}
-	if len(the.armed[f.path]) == 0 {
-		if err := the.kernel.Add(f.path); err != nil {
-			return err
-		}
+	// Also if others watch it already: what they watch may be the file that it has replaced.
+	if err := the.kernel.Add(f.path); err != nil {
+		return err
+	}
+	if the.armed[f.path] == nil {
 		the.armed[f.path] = map[*File]struct{}{}
 	}
 	the.armed[f.path][f] = struct{}{}

@@ -88,6 +88,40 @@ func TestTheKernelTellsOfChangesWhileAFileIsArmed(t *testing.T) {
 	goleak.VerifyNone(t) // the goroutines end with the last file
 }
 
+// A file was replaced by another of its name. Each of those who watch it arms anew, in turn, as two
+// handles of one process do: then the kernel tells both of what happens to the new one.
+func TestAFileThatWasReplacedIsWatchedByAllWhoArmAnew(t *testing.T) {
+	dir := t.TempDir()
+	path := filepath.Join(dir, "a")
+	touch(t, path)
+	one, two := make(chan struct{}, 1), make(chan struct{}, 1)
+	a, err := watch.Open(path, one)
+	require.NoError(t, err)
+	defer func() { require.NoError(t, a.Close()) }()
+	b, err := watch.Open(path, two)
+	require.NoError(t, err)
+	defer func() { require.NoError(t, b.Close()) }()
+	for _, replace := range []func() error{
+		func() error { return os.Remove(path) },
+		func() error { return os.Rename(path, path+".old") },
+	} {
+		require.NoError(t, replace())
+		told(t, one, "its end")
+		touch(t, path)
+		for _, f := range []*watch.File{a, b} {
+			f.Disarm()
+			require.NoError(t, f.Arm())
+		}
+		drained(t, dir, one)
+		drained(t, dir, two)
+		touch(t, path)
+		told(t, one, "a write to the new file")
+		told(t, two, "a write to the new file, to the second")
+		drained(t, dir, one)
+		drained(t, dir, two)
+	}
+}
+
 // However many files and openings there are, the process has one instance of inotify, and none
 // is left.
 func TestAProcessHasOneInstanceOfTheKernelsMechanism(t *testing.T) {
