@@ -147,7 +147,10 @@ func (t *tuned) Connect(ctx context.Context) (driver.Conn, error) {
 	if err != nil {
 		return nil, err
 	}
-	if _, err := conn.(driver.ExecerContext).ExecContext(ctx, t.setup, nil); err != nil {
+	// A server that refuses a setting, because it does not know it, does without: this one is about
+	// speed alone.
+	_, err = conn.(driver.ExecerContext).ExecContext(ctx, t.setup, nil)
+	if err != nil && (sqlState(err) == "" || faultOf(err) == faultLost) {
 		return nil, errors.Join(err, conn.Close())
 	}
 	return conn, nil

@@ -1,6 +1,7 @@
 package postgres_test
 
 import (
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -9,6 +10,7 @@ import (
 	"github.com/holdfast-dev/holdfast/store"
 	"github.com/holdfast-dev/holdfast/store/postgres"
 	"github.com/holdfast-dev/holdfast/test/pgtest"
+	"github.com/holdfast-dev/holdfast/test/pgtest/proxy"
 )
 
 func worksThrough(t *testing.T, dsn string, o postgres.Options) {
@@ -49,4 +51,20 @@ func TestAPoolerThatIsNotToldOfIsFoundWhenTheStoreIsOpened(t *testing.T) {
 	_, err := postgres.Open(pgtest.Pooler(t, pgtest.DSN(t)))
 	require.ErrorIs(t, err, store.ErrInvalid)
 	require.ErrorContains(t, err, "Options.Pooled")
+}
+
+// A compatible server, or what stands before one, may know fewer parameters than PostgreSQL.
+func TestAServerThatRefusesASettingOfOursIsUsedWithoutIt(t *testing.T) {
+	dsn := pgtest.DSN(t)
+	p := proxy.New(t, proxy.Target(dsn))
+	var refused atomic.Int64
+	p.SetPolicy(func(r proxy.Request) proxy.Action {
+		if len(r.SQL) == 1 && r.SQL[0] == "SET jit = off" {
+			refused.Add(1)
+			return proxy.Refuse
+		}
+		return proxy.Pass
+	})
+	worksThrough(t, p.DSN(dsn), postgres.Options{})
+	require.Positive(t, refused.Load())
 }

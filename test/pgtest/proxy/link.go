@@ -73,10 +73,20 @@ func (l *link) forward(request []byte, r Request) bool {
 		return false
 	case CutReply:
 		l.set(true, true)
+	case Refuse:
+		_, err := l.client.Write(refusal)
+		return err == nil
 	}
 	_, err := l.server.Write(request)
 	return err == nil
 }
+
+// refusal is an ErrorResponse (undefined_object), and ReadyForQuery.
+var refusal = func() []byte {
+	fields := "SERROR\x00VERROR\x00C42704\x00Munrecognized configuration parameter\x00\x00"
+	msg := binary.BigEndian.AppendUint32([]byte{'E'}, uint32(4+len(fields)))
+	return append(append(msg, fields...), 'Z', 0, 0, 0, 5, 'I')
+}()
 
 func (l *link) set(mute, cut bool) {
 	l.mu.Lock()

@@ -25,6 +25,9 @@ const (
 	// CutBlind sends the request on and closes the connection at once, so that
 	// the server may still be at it when the client is back.
 	CutBlind
+	// Refuse answers a simple query as a server does that does not know a parameter; the
+	// server never sees it.
+	Refuse
 )
 
 // Request is what a client sends before it waits for the server: one simple
@@ -128,7 +131,7 @@ func (p *Proxy) decide(r Request) Action {
 		return Pass
 	}
 	a := policy(r)
-	if a != Pass {
+	if a != Pass && a != Refuse {
 		p.mu.Lock()
 		p.cuts++
 		p.mu.Unlock()
