@@ -26,8 +26,13 @@ func newDrainer(e *Engine) *requests.Drainer {
 	if table == nil || len(e.program.defs.served) == 0 {
 		return nil
 	}
+	// A store that tells of requests is hardly asked for those of which it has not told.
+	every := e.options.Lease
+	if store.CapabilitiesOf(e.store).Notifier == nil {
+		every /= 5
+	}
 	d := &requests.Drainer{
-		Table: table, Log: e.log.Logger, Now: e.now, Ready: e.claims.Recovered, Every: e.options.Lease / 5, Keep: cmp.Or(e.options.Retention.Requests, DefaultKeepRequests),
+		Table: table, Log: e.log.Logger, Now: e.now, Ready: e.claims.Recovered, Every: every, Keep: cmp.Or(e.options.Retention.Requests, DefaultKeepRequests),
 		Form: sqlRequests{e}.form, Done: sqlRequests{e}.done,
 	}
 	for i := range e.program.defs.served {

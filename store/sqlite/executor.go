@@ -112,19 +112,30 @@ func (s *Store) Beat(ctx context.Context, e store.Executor) (store.Pulse, error)
 	if !e.Leaving {
 		presence = s.presence.hold(e.ID)
 	}
+	said := sqlstore.ExecutorRow{
+		ID: e.ID, Name: e.Name, Host: e.Host, Boot: e.Boot, PID: int64(e.PID), Lease: int64(e.Lease / time.Microsecond), Serves: serves, Presence: presence,
+	}
 	var p store.Pulse
 	var gone []string
 	err = s.write(ctx, "beat", func(t *tx) error {
-		p = store.Pulse{Now: t.now}
+		p, gone = store.Pulse{Now: t.now}, nil
+		if !e.Leaving {
+			if again, err := t.beatAgain(said, &p); again || err != nil {
+				return err
+			}
+		}
 		var err error
 		if gone, err = t.mourn(); err != nil {
 			return err
 		}
 		p.Skew = t.skew(e.ID)
-		if err := t.beat(&e, serves, presence, &p); err != nil {
+		if err := t.beat(said, e.Leaving, &p); err != nil {
 			return err
 		}
-		return t.pulse(&e, &p)
+		if err := t.pulse(&e, &p); err != nil || e.Leaving {
+			return err
+		}
+		return t.remember(said, &p)
 	})
 	if err != nil {
 		return store.Pulse{}, err
@@ -170,7 +181,8 @@ func (t *tx) mourn() (gone []string, err error) {
 	}
 	for i := range known {
 		k := &known[i]
-		if k.Ahead(t.now) && !t.s.isLive(k, t.clock) {
+		expired, dead := t.mourns(k)
+		if expired {
 			// A process that starts later has not seen that this beat was never
 			// renewed, and would believe it.
 			ended := int64(t.now) - k.Lease
@@ -179,7 +191,7 @@ func (t *tx) mourn() (gone []string, err error) {
 			}
 			k.BeatAt = ended
 		}
-		if k.Presence == presenceGone || !t.s.presence.gone(k.ID, k.Presence) {
+		if !dead {
 			continue
 		}
 		if _, _, err := t.exec(t.s.q.executorGone, k.ID); err != nil {
@@ -191,26 +203,41 @@ func (t *tx) mourn() (gone []string, err error) {
 	return gone, nil
 }
 
-func (t *tx) beat(e *store.Executor, serves, presence string, p *store.Pulse) error {
+// mourns reports whether the last beat of an executor lies in the future and was not renewed,
+// and whether its lock is free and it is not yet marked as gone.
+func (t *tx) mourns(k *sqlstore.ExecutorRow) (expired, gone bool) {
+	return k.Ahead(t.now) && !t.s.isLive(k, t.clock), k.Presence != presenceGone && t.s.presence.gone(k.ID, k.Presence)
+}
+
+// late reports whether the lease of an executor had run out before it beats at now. It learns
+// nothing from its own lock, only from a mark that others set.
+func late(own *sqlstore.ExecutorRow, now store.Time) bool {
+	return !own.Leased(now) || own.Presence == presenceGone
+}
+
+func (t *tx) beat(said sqlstore.ExecutorRow, leaving bool, p *store.Pulse) error {
 	known, err := t.executors()
 	if err != nil {
 		return err
 	}
-	i := slices.IndexFunc(known, func(k sqlstore.ExecutorRow) bool { return k.ID == e.ID })
-	// Not isLive: an executor learns nothing from its own lock, only from a mark
-	// that others set.
-	p.Late = i >= 0 && (!known[i].Leased(t.now) || known[i].Presence == presenceGone)
+	i := slices.IndexFunc(known, func(k sqlstore.ExecutorRow) bool { return k.ID == said.ID })
+	p.Late = i >= 0 && late(&known[i], t.now)
 	t.s.sightings.Keep(known)
+	if leaving {
+		t.loaded, t.known = false, nil
+		_, _, err := t.exec(t.s.q.executorDelete, said.ID)
+		return err
+	}
+	_, _, err = t.exec(t.s.q.executorBeat, said.ID, said.Name, said.Host, said.Boot, said.PID, said.Lease, said.Serves, int64(t.now), said.Presence)
+	if err != nil {
+		return err
+	}
+	if i >= 0 { // what the statement has made of the row
+		said.StartedAt, said.BeatAt = known[i].StartedAt, int64(t.now)
+		known[i] = said
+		return nil
+	}
 	t.loaded, t.known = false, nil
-	if e.Leaving {
-		_, _, err := t.exec(t.s.q.executorDelete, e.ID)
-		return err
-	}
-	_, _, err = t.exec(t.s.q.executorBeat, e.ID, e.Name, e.Host, e.Boot, int64(e.PID), int64(e.Lease/time.Microsecond), serves,
-		int64(t.now), presence)
-	if err != nil || i >= 0 {
-		return err
-	}
 	return t.sweep(known)
 }
 
@@ -267,6 +294,7 @@ func (t *tx) pulse(e *store.Executor, p *store.Pulse) error {
 				next = free
 			}
 		}
+		t.soon(own)
 		if next != 0 && (p.Next == 0 || next < p.Next) {
 			p.Next = next
 		}
@@ -323,6 +351,7 @@ func (t *tx) lanes(serves []store.Served, live map[string]bool) ([]lane, error) 
 		l := lane{owner: c.text(), queue: c.text(), workflow: c.text(), version: c.text(), priority: c.int(), ready: c.int()}
 		timed := l.ready == 2 || l.ready == 5
 		if at := store.Time(c.int()); timed && at > t.now {
+			t.soon(at)
 			return nil
 		}
 		if !live[l.owner] && store.Serves(serves, l.workflow, l.version) {

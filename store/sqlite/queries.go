@@ -32,15 +32,15 @@ type queries struct {
 	attributesOf, attributeInsert, attributesDelete                          *query
 	holdOf, holdInsert, holdsDelete                                          *query
 
-	branchInsert, branchesOf, branchesDelete                                                             *query
-	messageExists, messageCount, messageInsert, messagesOf, messagesDelete                               *query
-	lanes, laneHeads                                                                                     *query
-	lines, lineDue, lineLevels, lineParts, lineHeads                                                     *query
-	queue, queuePut, queueTurn, queuePlaced, queuePlacedIn                                               *query
-	queueBegun, queueBegin, queueBegunLater, queueUnbegin, queueForget                                   *query
-	queueNames, queueAsPut, queuesPut, queuePartsPlaced, queuePartsInLine, queueDelayed, queueBegunSince *query
-	queuePartsDue, queueAhead, queueAheadDelayed                                                         *query
-	executors, executorBeat, executorGone, executorExpire, executorDelete, ownedLanes, owners, mailOfOwn *query
+	branchInsert, branchesOf, branchesDelete                                                                                         *query
+	messageExists, messageCount, messageInsert, messagesOf, messagesDelete                                                           *query
+	lanes, laneHeads                                                                                                                 *query
+	lines, lineDue, lineLevels, lineParts, lineHeads                                                                                 *query
+	queue, queuePut, queueTurn, queuePlaced, queuePlacedIn                                                                           *query
+	queueBegun, queueBegin, queueBegunLater, queueUnbegin, queueForget                                                               *query
+	queueNames, queueAsPut, queuesPut, queuePartsPlaced, queuePartsInLine, queueDelayed, queueBegunSince                             *query
+	queuePartsDue, queueAhead, queueAheadDelayed                                                                                     *query
+	executors, executorBeat, executorBeatAgain, written, executorGone, executorExpire, executorDelete, ownedLanes, owners, mailOfOwn *query
 
 	schedule, scheduleInsert, scheduleUpdate, scheduleDelete, schedules, schedulesNamed, schedulesDue *query
 
@@ -70,7 +70,7 @@ func (q *queries) names() map[string]**query {
 		"queue_as_put": &q.queueAsPut, "queues_put": &q.queuesPut, "queue_names": &q.queueNames, "queue_parts_placed": &q.queuePartsPlaced, "queue_parts_in_line": &q.queuePartsInLine,
 		"queue_parts_due": &q.queuePartsDue, "queue_delayed": &q.queueDelayed, "queue_begun_since": &q.queueBegunSince,
 		"queue_ahead": &q.queueAhead, "queue_ahead_delayed": &q.queueAheadDelayed,
-		"executors": &q.executors, "executor_beat": &q.executorBeat, "executor_gone": &q.executorGone, "executor_expire": &q.executorExpire,
+		"executors": &q.executors, "executor_beat": &q.executorBeat, "executor_beat_again": &q.executorBeatAgain, "written": &q.written, "executor_gone": &q.executorGone, "executor_expire": &q.executorExpire,
 		"executor_delete": &q.executorDelete, "owned_lanes": &q.ownedLanes, "owners": &q.owners, "mail_of": &q.mailOfOwn,
 		"schedule": &q.schedule, "schedule_insert": &q.scheduleInsert, "schedule_update": &q.scheduleUpdate, "schedule_delete": &q.scheduleDelete,
 		"schedules": &q.schedules, "schedules_named": &q.schedulesNamed, "schedules_due": &q.schedulesDue,

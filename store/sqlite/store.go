@@ -43,6 +43,8 @@ type Store struct {
 	updates map[string]*query // see tx
 	wal     wal
 	turns   turns
+	// lastLook is that of the last beat; nil: the next one looks itself.
+	lastLook *lastLook
 
 	files     files
 	presence  *presence

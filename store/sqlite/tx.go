@@ -29,7 +29,9 @@ type tx struct {
 	news    notice.News      // what others may be waiting for
 	fresh   map[string]int64 // numbers learnt here, valid once this has committed
 	known   []sqlstore.ExecutorRow
-	loaded  bool // known is
+	loaded  bool       // known is
+	until   store.Time // see soon
+	looked  *lastLook  // what a beat has found, valid once this has committed
 }
 
 func (s *Store) newTx(db session) *tx {
@@ -80,6 +82,9 @@ func (s *Store) transact(ctx context.Context, c *conn, what string, fn func(*tx)
 	}
 	for id, no := range t.fresh {
 		s.numbers.put(id, no)
+	}
+	if t.looked != nil {
+		s.lastLook = t.looked
 	}
 	s.tell(t.news)
 	return nil

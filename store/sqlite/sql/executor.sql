@@ -9,6 +9,16 @@ VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?8, ?9)
 ON CONFLICT (id) DO UPDATE SET name = excluded.name, host = excluded.host, boot = excluded.boot, pid = excluded.pid,
   lease = excluded.lease, serves = excluded.serves, beat_at = excluded.beat_at, presence = excluded.presence
 
+-- name: executor_beat_again (own)
+-- A beat, if the last one was at ?3 and, since this connection had changed ?4 rows and the
+-- data had version ?5, neither it nor another one has written.
+UPDATE durable_executors SET beat_at = ?2
+WHERE id = ?1 AND beat_at = ?3 AND total_changes() = ?4 AND (SELECT data_version FROM pragma_data_version) = ?5
+
+-- name: written (own)
+-- What executor_beat_again compares.
+SELECT data_version, total_changes() FROM pragma_data_version
+
 -- name: executor_gone (own)
 UPDATE durable_executors SET presence = 'gone' WHERE id = ?1
 
