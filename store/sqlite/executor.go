@@ -117,25 +117,9 @@ func (s *Store) Beat(ctx context.Context, e store.Executor) (store.Pulse, error)
 	}
 	var p store.Pulse
 	var gone []string
-	err = s.write(ctx, "beat", func(t *tx) error {
-		p, gone = store.Pulse{Now: t.now}, nil
-		if !e.Leaving {
-			if again, err := t.beatAgain(said, &p); again || err != nil {
-				return err
-			}
-		}
-		var err error
-		if gone, err = t.mourn(); err != nil {
-			return err
-		}
-		p.Skew = t.skew(e.ID)
-		if err := t.beat(said, e.Leaving, &p); err != nil {
-			return err
-		}
-		if err := t.pulse(&e, &p); err != nil || e.Leaving {
-			return err
-		}
-		return t.remember(said, &p)
+	err = s.write(ctx, "beat", func(t *tx) (err error) {
+		p, gone, err = t.beatOrAgain(&e, said)
+		return err
 	})
 	if err != nil {
 		return store.Pulse{}, err
@@ -201,6 +185,28 @@ func (t *tx) mourn() (gone []string, err error) {
 		gone = append(gone, k.ID)
 	}
 	return gone, nil
+}
+
+// beatOrAgain beats, and looks at what a beat is to find, unless it knows. gone are executors
+// whose files can be removed.
+func (t *tx) beatOrAgain(e *store.Executor, said sqlstore.ExecutorRow) (p store.Pulse, gone []string, err error) {
+	p.Now = t.now
+	if !e.Leaving {
+		if again, err := t.beatAgain(said, &p); again || err != nil {
+			return p, nil, err
+		}
+	}
+	if gone, err = t.mourn(); err != nil {
+		return p, nil, err
+	}
+	p.Skew = t.skew(e.ID)
+	if err := t.beat(said, e.Leaving, &p); err != nil {
+		return p, nil, err
+	}
+	if err := t.pulse(e, &p); err != nil || e.Leaving {
+		return p, gone, err
+	}
+	return p, gone, t.remember(said, &p)
 }
 
 // mourns reports whether the last beat of an executor lies in the future and was not renewed,

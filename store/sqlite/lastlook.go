@@ -28,6 +28,14 @@ type lastLook struct {
 	pulse            store.Pulse
 }
 
+// sightings are what a handle has seen of executors.
+type sightings struct {
+	sqlstore.Sightings
+	// last is what the last beat has found; nil: the next one looks itself. Only the holder
+	// of the writer touches it.
+	last *lastLook
+}
+
 // soon notes that what a beat finds may change at this time.
 func (t *tx) soon(at store.Time) {
 	if at > t.now && (t.until == 0 || at < t.until) {
@@ -37,8 +45,8 @@ func (t *tx) soon(at store.Time) {
 
 // beatAgain beats and repeats the last look, if it is still true.
 func (t *tx) beatAgain(said sqlstore.ExecutorRow, p *store.Pulse) (bool, error) {
-	l := t.s.lastLook
-	t.s.lastLook = nil // until this beat is committed
+	l := t.s.sightings.last
+	t.s.sightings.last = nil // until this beat is committed
 	c, ok := t.db.(*conn)
 	if l == nil || !ok || l.raw != c.raw || l.said != said || t.now < l.at || l.until != 0 && t.now >= l.until {
 		return false, nil

@@ -10,7 +10,6 @@ import (
 
 	"github.com/jmoiron/sqlx"
 
-	"github.com/holdfast-dev/holdfast/internal/sqlstore"
 	"github.com/holdfast-dev/holdfast/store"
 )
 
@@ -43,12 +42,10 @@ type Store struct {
 	updates map[string]*query // see tx
 	wal     wal
 	turns   turns
-	// lastLook is that of the last beat; nil: the next one looks itself.
-	lastLook *lastLook
 
 	files     files
 	presence  *presence
-	sightings sqlstore.Sightings
+	sightings sightings
 	listeners listeners
 	txs       transactions
 	outbox    outbox

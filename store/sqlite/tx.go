@@ -84,7 +84,7 @@ func (s *Store) transact(ctx context.Context, c *conn, what string, fn func(*tx)
 		s.numbers.put(id, no)
 	}
 	if t.looked != nil {
-		s.lastLook = t.looked
+		s.sightings.last = t.looked
 	}
 	s.tell(t.news)
 	return nil
