@@ -285,6 +285,11 @@ func scaleOf(ctx context.Context, t *target, runs, tries int, words []string, by
 	if err != nil {
 		return err
 	}
+	return scaleAt(ctx, t, address, tries, words, byCurve)
+}
+
+// scaleAt is scaleOf for a store that is there.
+func scaleAt(ctx context.Context, t *target, address string, tries int, words []string, byCurve map[string][]float64) (err error) {
 	st, err := connect(t.name, t.mode, address)
 	if err != nil {
 		return err

@@ -116,6 +116,7 @@ func Open(ctx context.Context, st store.Store, o Options) (*Engine, error) {
 	e.mailroom = mailroom{eng: e, ring: make(chan struct{}, 1)}
 	e.roster.open(e)
 	e.dormitory.open(e)
+	e.watchers.looks = e.watchers.newLooks()
 	e.claims = newClaims(e)
 	e.recovery = claims.NewRecovery(e.claims)
 	if err := (scheduling{e}).declare(ctx, scheduled); err != nil {
@@ -214,6 +215,7 @@ func (e *Engine) Close() error {
 		_ = r.die(&death{kind: deathShutdown, err: ErrShutdown})
 	}
 	err := e.drain()
+	e.watchers.looks.Stop()
 	e.life.endBeat()
 	e.heart.Lease.Stop()
 	e.life.giveUp()

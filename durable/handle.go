@@ -5,10 +5,10 @@ import (
 	"fmt"
 	"reflect"
 	"strings"
-	"time"
 
 	"github.com/holdfast-dev/holdfast/internal/history"
 	"github.com/holdfast-dev/holdfast/internal/payload"
+	"github.com/holdfast-dev/holdfast/internal/waiting"
 	"github.com/holdfast-dev/holdfast/store"
 )
 
@@ -105,9 +105,6 @@ func awaitEnd(ctx context.Context, r *run) error {
 }
 
 func (w *watchers) waitElsewhere(ctx context.Context, id string) ([]byte, payload.Place, error) {
-	changed, stop := w.watch(id)
-	defer stop()
-	pause := firstLook
 	for {
 		if r := w.eng.roster.active(id); r != nil {
 			if err := awaitEnd(ctx, r); err != nil {
@@ -116,62 +113,66 @@ func (w *watchers) waitElsewhere(ctx context.Context, id string) ([]byte, payloa
 			if o := r.outcome; o.final() {
 				return o.output, payload.Place{}, o.err
 			}
-			continue
 		}
-		dormant := w.eng.dormitory.has(id)
-		end, done, err := w.result(ctx, id)
-		if done || err != nil {
-			return end.Payload, payload.PlaceOf(id, &end), err
+		v, err := w.told(ctx, id)
+		switch {
+		case err != nil:
+			return nil, payload.Place{}, err
+		case !v.Here:
+			return v.End.Payload, payload.PlaceOf(id, &v.End), v.Err
 		}
-		if dormant {
-			pause = dormantLook // this engine hears first of what happens to it
-		}
-		t := time.NewTimer(pause)
-		select {
-		case <-ctx.Done():
-			t.Stop()
-			return nil, payload.Place{}, context.Cause(ctx)
-		case <-w.eng.roster.closed:
-			t.Stop()
-			return nil, payload.Place{}, fmt.Errorf("waiting for run %s: %w", id, ErrClosed)
-		case <-changed:
-			pause = firstLook
-		case <-t.C:
-			pause = min(2*pause, lastLook)
-		}
-		t.Stop()
 	}
 }
 
-// result reads the outcome of a run: the event that completed it, or an error; done is
-// false while the run goes on.
-func (w *watchers) result(ctx context.Context, id string) (end store.Event, done bool, err error) {
-	h, err := w.eng.store.Load(ctx, id, store.Cursor{NoEvents: true})
-	if err != nil {
-		if ctx.Err() != nil {
-			err = context.Cause(ctx)
+// told waits until there is something to tell of a run that is not executed here.
+func (w *watchers) told(ctx context.Context, id string) (waiting.Verdict, error) {
+	waiter := w.looks.Join(id)
+	defer waiter.Leave()
+	var v waiting.Verdict
+	select {
+	case v = <-waiter.C:
+	case <-ctx.Done():
+		return v, context.Cause(ctx)
+	case <-w.eng.roster.closed:
+		var told bool
+		if v, told = w.looks.Once(ctx, id); !told {
+			return v, fmt.Errorf("waiting for run %s: %w", id, ErrClosed)
 		}
-		return end, false, fmt.Errorf("waiting for run %s: %w", id, storeError(err))
 	}
-	row := &h.Run
+	if v.Unread != nil {
+		v.Err = fmt.Errorf("waiting for run %s: %w", id, storeError(v.Unread))
+	}
+	return v, nil
+}
+
+// newLooks returns what looks at the runs that are waited for and not executed here.
+func (w *watchers) newLooks() *waiting.Set {
+	return waiting.New(waiting.Options{
+		Store: w.eng.store, Judge: w.judge, Go: w.eng.roster.loops.Go,
+		Here:  func(id string) bool { return w.eng.roster.active(id) != nil },
+		Near:  w.eng.dormitory.has,
+		First: firstLook, Last: lastLook, NearLast: dormantLook,
+	})
+}
+
+// judge says what those who wait for a run are told: the event that completed it, or an error;
+// told is false while the run goes on.
+func (w *watchers) judge(row *store.Run, executors func() ([]store.Executor, error)) (v waiting.Verdict, told bool) {
 	switch row.Status {
 	case store.Completed:
 		if row.Last == nil || row.Last.Type != store.WorkflowCompleted {
-			return end, false, &DamagedError{RunID: id, Err: fmt.Errorf("it is %s and its log does not end so", row.Status)}
+			return waiting.Verdict{Err: &DamagedError{RunID: row.ID, Err: fmt.Errorf("it is %s and its log does not end so", row.Status)}}, true
 		}
-		return *row.Last, true, nil
+		return waiting.Verdict{End: *row.Last}, true
 	case store.Failed, store.Cancelled:
-		return end, true, w.runError(row)
+		return waiting.Verdict{Err: w.runError(row)}, true
 	case store.Interrupted:
-		if row.Paused {
-			return end, false, nil
+		if row.Paused || row.Code == "" && w.somebodyServes(row, executors) {
+			return v, false
 		}
-		if row.Code == "" && w.somebodyServes(ctx, row) {
-			return end, false, nil
-		}
-		return end, true, &InterruptedError{RunID: id, Workflow: row.Workflow, Code: row.Code, Reason: row.Reason, Err: w.recordedCause(row)}
+		return waiting.Verdict{Err: &InterruptedError{RunID: row.ID, Workflow: row.Workflow, Code: row.Code, Reason: row.Reason, Err: w.recordedCause(row)}}, true
 	}
-	return end, false, nil
+	return v, false
 }
 
 func (w *watchers) runError(row *store.Run) error {
@@ -195,15 +196,15 @@ func (w *watchers) recordedCause(row *store.Run) error {
 
 // somebodyServes reports whether a live executor has the code of a run, and so will
 // claim it.
-func (w *watchers) somebodyServes(ctx context.Context, row *store.Run) bool {
+func (w *watchers) somebodyServes(row *store.Run, executors func() ([]store.Executor, error)) bool {
 	if !w.eng.roster.isClosing() && w.eng.claims.Recovered() && w.eng.program.defs.find(row.Workflow, row.Version) != nil && w.eng.claims.Serves(row.Queue) {
 		return true
 	}
-	executors, err := w.eng.store.Executors(ctx)
+	all, err := executors()
 	if err != nil {
 		return false
 	}
-	for _, x := range executors {
+	for _, x := range all {
 		if x.Live && x.ID != w.eng.id && store.Takes(x.Serves, row) {
 			return true
 		}

@@ -23,7 +23,7 @@ func (e *Engine) startJSON(ctx context.Context, workflow, id string, input json.
 		if err := def.check(); err != nil {
 			return "", err
 		}
-		if !opts.line.waits() && !e.watchers.somebodyServes(ctx, &store.Run{Workflow: workflow}) {
+		if !opts.line.waits() && !e.watchers.somebodyServes(&store.Run{Workflow: workflow}, func() ([]store.Executor, error) { return e.store.Executors(ctx) }) {
 			return "", fmt.Errorf("durable: starting run %q: nobody alive serves workflow %q: %w", id, workflow, ErrNotRegistered)
 		}
 	}

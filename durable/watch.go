@@ -10,6 +10,7 @@ import (
 
 	"github.com/holdfast-dev/holdfast/internal/history"
 	"github.com/holdfast-dev/holdfast/internal/nudge"
+	"github.com/holdfast-dev/holdfast/internal/waiting"
 	"github.com/holdfast-dev/holdfast/store"
 )
 
@@ -92,6 +93,7 @@ func (w *watchers) pendingWaits(ctx context.Context, id string) ([]store.Event, 
 type watchers struct {
 	eng   *Engine
 	count atomic.Int64 // how many there are
+	looks *waiting.Set // for those who only wait for the end
 
 	mu sync.Mutex
 	of map[string][]chan struct{} // by run id
@@ -129,6 +131,7 @@ func (w *watchers) any() bool { return w.count.Load() > 0 }
 
 // notify wakes the watchers of these runs; with no ids, all of them.
 func (w *watchers) notify(ids []string) {
+	w.looks.Changed(ids)
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if len(ids) == 0 {
