@@ -45,7 +45,9 @@ func TestWhatIsDeletedFromAQueueCountsForItsRateOnly(t *testing.T) {
 		list, err := op.Queues(p, "rate")
 		require.NoError(t, err)
 		require.EqualValues(t, 2, list[0].Begun)
-		time.Sleep(200 * time.Millisecond)
+		_, err = wf.Enqueue(p, "after", 1)
+		require.NoError(t, err)
+		d.awaits(t, "after", store.Completed) // so the engine has looked for runs since "c" is in line
 		require.Equal(t, store.Pending, d.awaits(t, "c", store.Pending).Status)
 
 		// A waiting run that nobody has is deleted with its place and its key.

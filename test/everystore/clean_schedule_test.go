@@ -48,7 +48,12 @@ func TestAScheduleGoesOnWhenTheRunItWaitsForIsDeleted(t *testing.T) {
 				eng := open(options)
 				require.Eventually(t, func() bool { return len(all()) > 0 && all()[0].Status == store.Waiting }, patience, 5*time.Millisecond)
 				first := all()[0].ID
-				time.Sleep(1200 * time.Millisecond) // another time has come
+				require.Eventually(t, func() bool { // another time has come
+					list, err := operate.On(eng).Schedules(t.Context(), "every")
+					require.NoError(t, err)
+					s := &list[0]
+					return s.Started+s.Skipped+int64(len(s.Held)) > 1
+				}, patience, 5*time.Millisecond)
 				require.NoError(t, eng.Close())
 				client := open(durable.Options{Lease: longLease})
 				_, err := operate.On(client).Clean(t.Context(), operate.CleanOptions{All: true, Idle: true})
