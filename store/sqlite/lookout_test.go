@@ -171,3 +171,31 @@ func TestListenersLeaveNoDescriptors(t *testing.T) {
 	}
 	require.LessOrEqual(t, count(), before)
 }
+
+// A line of a process that could not be written as a whole, for lack of room on the disk, stands before
+// the next one of somebody else: that one is not taken for the process's own.
+func TestANoticeBehindHalfALineIsHeard(t *testing.T) {
+	for _, half := range []string{"", " ", " hal"} {
+		t.Run(half, func(t *testing.T) { behindHalfALine(t, half) })
+	}
+}
+
+func behindHalfALine(t *testing.T, half string) {
+	noLeak(t)
+	path := file(t)
+	a, b := open(t, path, sqlite.Options{}), open(t, path, sqlite.Options{})
+	mine := listen(t, a)
+	heard(t, mine, lookAtAll, "the first")
+	start(t, a, "mine")
+	f, err := os.OpenFile(path+".executors/notices", os.O_RDWR|os.O_APPEND, 0)
+	require.NoError(t, err)
+	defer f.Close()
+	line := make([]byte, 10) // its handle, a dot and a number
+	_, err = f.ReadAt(line, 0)
+	require.NoError(t, err)
+	heard(t, mine, names("mine"), "its own run")
+	_, err = f.WriteString(string(line) + half)
+	require.NoError(t, err)
+	start(t, b, "theirs")
+	heard(t, mine, func(n store.Notice) bool { return lookAtAll(n) || names("theirs")(n) }, "a run of another handle")
+}

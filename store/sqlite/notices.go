@@ -208,8 +208,15 @@ func (r *reader) read() (news notice.News) {
 			return news // the rest is being written
 		}
 		fresh, r.at = rest, r.at+int64(len(line)+1)
-		if from, n := notice.Parse(string(line)); !strings.HasPrefix(from, r.n.handle+".") {
+		if from, n := notice.Parse(string(line)); !r.n.wrote(from) || bytes.Count(line, []byte(" ")) != 1 {
 			news.Merge(n)
 		}
 	}
+}
+
+// wrote reports whether a whole line that begins with from is of this handle. Half a line, which is what
+// a full disk leaves, has the next line of anybody behind it.
+func (n *noticer) wrote(from string) bool {
+	number, own := strings.CutPrefix(from, n.handle+".")
+	return own && !strings.Contains(number, ".")
 }
