@@ -190,11 +190,6 @@ func (mr *mailroom) sentTo(id string, r *run, dormant bool) {
 	}
 }
 
-// ofCreation reports whether what has happened to runs may be no more than that they were created.
-func ofCreation(n store.News) bool {
-	return n != 0 && n&^(store.NewsClaimable|store.NewsStatus|store.NewsTime) == 0
-}
-
 // listen passes on the notices of the store.
 func (mr *mailroom) listen(ctx context.Context, n store.Notifier) {
 	for ctx.Err() == nil {
@@ -207,7 +202,8 @@ func (mr *mailroom) listen(ctx context.Context, n store.Notifier) {
 			}
 			mr.eng.watchers.notify(notice.RunIDs)
 			mr.arrived(notice)
-			if others := slices.DeleteFunc(slices.Clone(notice.RunIDs), mr.eng.roster.isOwn); ofCreation(notice.News) && len(notice.RunIDs) > 0 {
+			const created = store.NewsClaimable | store.NewsStatus | store.NewsTime // what a creation may be told as
+			if others := slices.DeleteFunc(slices.Clone(notice.RunIDs), mr.eng.roster.isOwn); notice.News != 0 && notice.News&^created == 0 {
 				if notice.RunIDs = others; len(others) == 0 {
 					return
 				}

@@ -174,13 +174,6 @@ func (ros *roster) wrote(id string) {
 	ros.own = put(ros.own, id, time.Now())
 }
 
-// notWritten takes back wrote: there was no such write, and no notice will tell of it.
-func (ros *roster) notWritten(id string) {
-	ros.mu.Lock()
-	defer ros.mu.Unlock()
-	delete(ros.own, id)
-}
-
 // isOwn reports whether a notice about a run tells of such a write, once for each. If it errs, because
 // someone else has changed the run at this very moment, the next heartbeat finds that.
 func (ros *roster) isOwn(id string) bool {

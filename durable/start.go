@@ -332,7 +332,7 @@ func (e *Engine) create(ctx context.Context, def *definition, id string, input [
 		}
 		if r.def == nil {
 			r.cancel(nil)
-			e.roster.notWritten(id)
+			e.roster.isOwn(id) // takes back wrote: no notice will tell of this
 		}
 		if errors.Is(err, ErrLost) {
 			// A claim of this engine has taken the run between add and the
