@@ -25,6 +25,8 @@ type Dialect struct {
 	Mail string
 	// Runs and Attributes are the tables, as they are written in SQL.
 	Runs, Attributes string
+	// Hashed is a text as the index of attributes has their values; nil: as it is.
+	Hashed func(text string) string
 	// LastSeq is an expression for the Seq of the last event of the current row
 	// of Runs.
 	LastSeq string

@@ -204,8 +204,12 @@ func (d Dialect) where(f store.Filter, gone []string, ordered bool) *where {
 	w.prefix(f.IDPrefix)
 	for _, name := range slices.Sorted(maps.Keys(f.Attributes)) {
 		n, v := w.bind(name), w.bind(f.Attributes[name])
+		hashed := ""
+		if d.Hashed != nil {
+			hashed = fmt.Sprintf(" AND %s = %s", d.Hashed("a.value"), d.Hashed(v))
+		}
 		w.sources = append(w.sources, source{
-			runs:    fmt.Sprintf("SELECT a.run_no FROM %s AS a WHERE a.name = %s AND a.value = %s", d.Attributes, n, v),
+			runs:    fmt.Sprintf("SELECT a.run_no FROM %s AS a WHERE a.name = %s AND a.value = %s%s", d.Attributes, n, v, hashed),
 			instead: fmt.Sprintf("(SELECT a.value FROM %s AS a WHERE a.run_no = no AND a.name = %s) = %s", d.Attributes, n, v),
 		})
 	}

@@ -239,6 +239,7 @@ func (s *Store) dialect() sqlstore.Dialect {
 		},
 		Owned:      []string{"owner <> ''"},
 		Mail:       "mail AND inbox > seen",
+		Hashed:     func(text string) string { return "md5(" + text + ")" },
 		Runs:       rename("durable_runs"),
 		Attributes: rename("durable_attributes"),
 		LastSeq:    "(SELECT pg_catalog.max(e.seq) FROM " + rename("durable_events") + " AS e WHERE e.run_no = no)",
