@@ -116,6 +116,28 @@ func (c *child) end() error {
 	return c.err
 }
 
+// alone has orders carried out on a new database in a process of their own, waits for its end,
+// and decodes what it has said.
+func alone(ctx context.Context, t *target, o orders, said any) error {
+	address, err := t.create(ctx)
+	if err != nil {
+		return err
+	}
+	o.Store, o.Mode, o.Address = t.name, t.mode, address
+	c, err := begin(ctx, o)
+	if err != nil {
+		return err
+	}
+	select {
+	case <-c.ended:
+	case <-ctx.Done():
+	}
+	if err := c.end(); err != nil {
+		return err
+	}
+	return json.Unmarshal(c.said.Bytes(), said)
+}
+
 // untilEOF returns a context that ends with in, or when stop is called.
 func untilEOF(ctx context.Context, in io.Reader) (_ context.Context, stop context.CancelFunc) {
 	ctx, stop = context.WithCancel(ctx)

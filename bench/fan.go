@@ -24,20 +24,9 @@ const (
 // fan measures many concurrent runs, in durable changes a second, against the rate of
 // single inserts: what sharing commits is worth.
 func fan(ctx context.Context, t *target, n size) ([]result, error) {
-	s, err := t.open()
-	if err != nil {
-		return nil, err
-	}
-	defer s.Close()
-	f, err := t.openFloor(ctx)
-	if err != nil {
-		return nil, err
-	}
-	defer f.Close()
-
 	w := durable.Define("fan", func(ctx context.Context, _ int) (int, error) { return steps(ctx, fanSteps) })
 	var measured []pair
-	err = withEngine(ctx, s, func(ctx context.Context, _ *durable.Engine) error {
+	err := withFloor(ctx, t, func(ctx context.Context, f *floor) (err error) {
 		round := 0
 		floor := func() (float64, error) {
 			d, err := f.singles(ctx, fanFloor)

@@ -8,6 +8,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/holdfast-dev/holdfast/durable"
 )
 
 // A floor is the best that a user could write by hand: single inserts through
@@ -139,4 +141,19 @@ func (f *floor) prepare(ctx context.Context, first, fenced string) error {
 	var err error
 	f.stmt, err = f.conn.PrepareContext(ctx, fenced)
 	return err
+}
+
+// withFloor opens a new store with an engine for w, and a floor beside it.
+func withFloor(ctx context.Context, t *target, fn func(context.Context, *floor) error, w durable.Definition) error {
+	s, err := t.open()
+	if err != nil {
+		return err
+	}
+	defer s.Close()
+	f, err := t.openFloor(ctx)
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	return withEngine(ctx, s, func(ctx context.Context, _ *durable.Engine) error { return fn(ctx, f) }, w)
 }

@@ -18,23 +18,8 @@ type rest struct {
 // idle measures what an engine with nothing to do costs the database, and the machine. It does so
 // in a process of its own: what other cases have left behind would count.
 func idle(ctx context.Context, t *target, n size) ([]result, error) {
-	address, err := t.create(ctx)
-	if err != nil {
-		return nil, err
-	}
-	c, err := begin(ctx, orders{Role: "idle", Store: t.name, Mode: t.mode, Address: address, Idle: time.Duration(n.idle) * time.Second, Window: time.Duration(n.idleCPU) * time.Second})
-	if err != nil {
-		return nil, err
-	}
-	select {
-	case <-c.ended:
-	case <-ctx.Done():
-	}
-	if err := c.end(); err != nil {
-		return nil, err
-	}
 	var r rest
-	if err := json.Unmarshal(c.said.Bytes(), &r); err != nil {
+	if err := alone(ctx, t, orders{Role: "idle", Idle: time.Duration(n.idle) * time.Second, Window: time.Duration(n.idleCPU) * time.Second}, &r); err != nil {
 		return nil, err
 	}
 	return []result{

@@ -19,25 +19,15 @@ const (
 // with a single insert after each, as a user would write by hand. It also measures
 // steps of which only the last of a block is recorded at once, against the plain loop.
 func overhead(ctx context.Context, t *target, n size) ([]result, error) {
-	s, err := t.open()
-	if err != nil {
-		return nil, err
-	}
-	defer s.Close()
-	f, err := t.openFloor(ctx)
-	if err != nil {
-		return nil, err
-	}
-	defer f.Close()
 	body := func() { time.Sleep(overheadBody) }
 	strict, relaxed := newStepper(), newStepper()
 	strict.body, relaxed.body, relaxed.relaxed = body, body, true
 	steppers := []*stepper{strict, relaxed}
 	w := durable.Define("overhead", func(ctx context.Context, i int) (int, error) { return steppers[i].work(ctx, 0) })
 	plain := bodies(body, func() error { return nil })
-	byHand := bodies(body, func() error { _, err := f.singles(ctx, 1); return err })
 	var results []result
-	err = withEngine(ctx, s, func(ctx context.Context, _ *durable.Engine) error {
+	err := withFloor(ctx, t, func(ctx context.Context, f *floor) error {
+		byHand := bodies(body, func() error { _, err := f.singles(ctx, 1); return err })
 		var runs []*durable.Run[int]
 		for i := range steppers {
 			run, err := w.Start(ctx, fmt.Sprint("overhead-", i), i)

@@ -67,19 +67,8 @@ func mapping(ctx context.Context, t *target, n size) ([]result, error) {
 // againstInserts measures, in pairs, runs of w one after the other, each of which
 // makes this many records, and single inserts, both in records a second.
 func againstInserts(ctx context.Context, t *target, rounds int, w *durable.Workflow[int, int], records int) ([]pair, error) {
-	s, err := t.open()
-	if err != nil {
-		return nil, err
-	}
-	defer s.Close()
-	f, err := t.openFloor(ctx)
-	if err != nil {
-		return nil, err
-	}
-	defer f.Close()
-
 	var measured []pair
-	err = withEngine(ctx, s, func(ctx context.Context, _ *durable.Engine) error {
+	err := withFloor(ctx, t, func(ctx context.Context, f *floor) (err error) {
 		round := 0
 		floor := func() (float64, error) {
 			d, err := f.singles(ctx, fanFloor)

@@ -101,23 +101,7 @@ func shared(ctx context.Context, t *target, k int, window time.Duration) (all sh
 		}
 		children = append(children, c)
 	}
-	if err := until(ctx, func() (bool, error) {
-		for _, c := range children {
-			select {
-			case <-c.ended:
-				return false, c.err
-			default:
-			}
-		}
-		executors, err := s.Executors(ctx)
-		live := 0
-		for _, x := range executors {
-			if x.Live {
-				live++
-			}
-		}
-		return live == k, err
-	}); err != nil {
+	if err := untilLive(ctx, s, children); err != nil {
 		return all, err
 	}
 	at := time.Now().Add(min(window, time.Second)).UnixNano()

@@ -124,23 +124,16 @@ func throughOnce(ctx context.Context, t *target, runs, limit int) (rate float64,
 			return 0, err
 		}
 	}
+	var workers []*child
 	for range queueWorkers {
 		c, err := begin(ctx, orders{Role: "queue", Store: t.name, Mode: t.mode, Address: address})
 		if err != nil {
 			return 0, err
 		}
+		workers = append(workers, c)
 		defer func() { err = errors.Join(err, c.end()) }()
 	}
-	if err := until(ctx, func() (bool, error) {
-		all, err := s.Executors(ctx)
-		live := 0
-		for _, e := range all {
-			if e.Live {
-				live++
-			}
-		}
-		return live == queueWorkers, err
-	}); err != nil {
+	if err := untilLive(ctx, s, workers); err != nil {
 		return 0, err
 	}
 	q.Paused, q.Revision = false, 1
@@ -167,6 +160,27 @@ func until(ctx context.Context, done func() (bool, error)) error {
 			return err
 		}
 	}
+}
+
+// untilLive waits until each of the children has a live executor, and nobody else has.
+func untilLive(ctx context.Context, s store.Store, children []*child) error {
+	return until(ctx, func() (bool, error) {
+		for _, c := range children {
+			select {
+			case <-c.ended:
+				return false, c.err
+			default:
+			}
+		}
+		executors, err := s.Executors(ctx)
+		live := 0
+		for _, x := range executors {
+			if x.Live {
+				live++
+			}
+		}
+		return live == len(children), err
+	})
 }
 
 // queueChild executes the runs of the queue.

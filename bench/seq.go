@@ -11,21 +11,10 @@ import (
 // seq measures the steps of a lone run of 1,000 steps, each a separate durable
 // commit, against single inserts.
 func seq(ctx context.Context, t *target, n size) ([]result, error) {
-	s, err := t.open()
-	if err != nil {
-		return nil, err
-	}
-	defer s.Close()
-	f, err := t.openFloor(ctx)
-	if err != nil {
-		return nil, err
-	}
-	defer f.Close()
-
 	work := newStepper()
 	w := durable.Define("seq", work.work)
 	var measured []pair
-	err = withEngine(ctx, s, func(ctx context.Context, _ *durable.Engine) error {
+	err := withFloor(ctx, t, func(ctx context.Context, f *floor) (err error) {
 		r := &lone{work: work, workflow: w}
 		measured, err = pairs(n.pairs, perOp(ctx, f.singles), func() (float64, error) { return r.block(ctx) })
 		if err != nil {

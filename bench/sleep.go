@@ -38,23 +38,9 @@ const (
 // a separate process: in one that other cases have used, the sleepers would take memory
 // that is already resident.
 func sleep(ctx context.Context, t *target, n size) ([]result, error) {
-	address, err := t.create(ctx)
-	if err != nil {
-		return nil, err
-	}
-	c, err := begin(ctx, orders{Role: "sleep", Store: t.name, Mode: t.mode, Address: address, Sleepers: n.sleepers})
-	if err != nil {
-		return nil, err
-	}
-	select {
-	case <-c.ended:
-	case <-ctx.Done():
-	}
-	if err := c.end(); err != nil {
-		return nil, err
-	}
 	var results []result
-	return results, json.Unmarshal(c.said.Bytes(), &results)
+	err := alone(ctx, t, orders{Role: "sleep", Sleepers: n.sleepers}, &results)
+	return results, err
 }
 
 // sleepChild is the process of SLEEP. It prints its results.

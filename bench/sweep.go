@@ -30,21 +30,6 @@ const (
 	axisSize    = "runs in the store"
 )
 
-// withFloor opens a new store with an engine for w, and a floor beside it.
-func withFloor(ctx context.Context, t *target, fn func(context.Context, *floor) error, w durable.Definition) error {
-	s, err := t.open()
-	if err != nil {
-		return err
-	}
-	defer s.Close()
-	f, err := t.openFloor(ctx)
-	if err != nil {
-		return err
-	}
-	defer f.Close()
-	return withEngine(ctx, s, func(ctx context.Context, _ *durable.Engine) error { return fn(ctx, f) }, w)
-}
-
 // crowding measures the steps of runs that are executed at once: how many a second, and how
 // long each takes, against single inserts one after the other.
 func crowding(ctx context.Context, t *target, n size) (list []result, err error) {
