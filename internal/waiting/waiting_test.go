@@ -165,18 +165,20 @@ func TestRunsWhoseTimeHasComeShareALook(t *testing.T) {
 func TestAWaiterIsToldWhatWasLookedUpAfterItCame(t *testing.T) {
 	inBubble(t, func(t *testing.T, s *shelf, set *waiting.Set) {
 		s.put(t, "r", store.Running)
+		s.put(t, "r", store.Completed)
 		s.hold = make(chan struct{})
 		first := set.Join("r")
 		defer first.Leave()
-		synctest.Wait() // it has been read, and nothing is known of it yet
-		s.put(t, "r", store.Completed)
+		synctest.Wait() // it has been read, and nobody is told yet
+		_, err := s.Delete(t.Context(), store.Deletion{RunIDs: []string{"r"}})
+		require.NoError(t, err)
 		second := set.Join("r")
 		defer second.Leave()
 		s.hold <- struct{}{}
+		require.Equal(t, "r", string(told(t, first).End.Payload))
 		require.Nil(t, told(t, second))
 		s.hold <- struct{}{}
-		require.NotNil(t, told(t, second))
-		require.NotNil(t, told(t, first))
+		require.ErrorIs(t, told(t, second).Unread, store.ErrNotFound)
 	})
 }
 
@@ -196,7 +198,9 @@ func TestWaitersHearOfRunsThatComeHereAreDeletedOrCannotBeRead(t *testing.T) {
 		_, err := s.Delete(t.Context(), store.Deletion{RunIDs: []string{"r"}})
 		require.NoError(t, err)
 		time.Sleep(time.Minute)
-		require.ErrorIs(t, told(t, w).Unread, store.ErrNotFound)
+		v := told(t, w)
+		require.NotNil(t, v, "a deletion is noticed without a notice")
+		require.ErrorIs(t, v.Unread, store.ErrNotFound)
 
 		s.put(t, "damaged", store.Running)
 		s.fail = errors.New("on fire")
