@@ -17,13 +17,14 @@ const (
 	// maxPayload is a little less than what NOTIFY takes (7,999 bytes).
 	maxPayload = 7900
 	// tellEvery is the minimum time between two messages to other processes, so
-	// that a busy store does not spend its time on notices.
+	// that what a batch of commits has to tell goes in one.
 	tellEvery = 2 * time.Millisecond
-	// hearAtOnce messages of other processes are passed on at once; messages that
-	// follow faster than one per hearEvery are collected and passed on together.
-	// Any role of the database may send any number.
-	hearAtOnce = 8
-	hearEvery  = 25 * time.Millisecond
+	// atOnce messages are sent, and passed on where they are heard, without delay; what
+	// follows faster than one per thenEvery is collected. It is the same measure on both
+	// sides, because a busy store would spend a fifth of its time on messages that their
+	// hearers collect anyway. The hearers need it too: any role of the database may send any number.
+	atOnce    = 8
+	thenEvery = 25 * time.Millisecond
 )
 
 // notices reports changes to the Notify calls of this handle at once, and to other
@@ -42,7 +43,7 @@ type notices struct {
 	out     notice.News // to be sent to other processes
 	started bool
 	in      notice.News // heard from others and not passed on yet
-	full    time.Time   // when all messages are made up for; see hearIn
+	full    time.Time   // when all messages heard are made up for; see delay
 	passer  *time.Timer
 	closed  bool
 }
@@ -100,9 +101,14 @@ func (n *notices) deliverLocked(news notice.News) {
 
 // send is the goroutine that notifies other processes.
 func (n *notices) send() {
+	var full time.Time
 	for {
 		select {
 		case <-n.wake:
+			var wait time.Duration
+			if wait, full = delay(time.Now(), full); wait > 0 {
+				n.rest(wait)
+			}
 			n.flush(context.Background())
 		case <-n.stop:
 			ctx, cancel := context.WithTimeout(context.Background(), time.Second)
@@ -110,10 +116,17 @@ func (n *notices) send() {
 			cancel()
 			return
 		}
-		select {
-		case <-time.After(tellEvery):
-		case <-n.stop:
-		}
+		n.rest(tellEvery)
+	}
+}
+
+// rest waits, unless the store is closed.
+func (n *notices) rest(d time.Duration) {
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-t.C:
+	case <-n.stop:
 	}
 }
 
@@ -177,22 +190,22 @@ func (n *notices) pass(news notice.News) {
 		return // together with what is already waiting
 	}
 	var wait time.Duration
-	if wait, n.full = hearIn(time.Now(), n.full); wait > 0 {
+	if wait, n.full = delay(time.Now(), n.full); wait > 0 {
 		n.passer = time.AfterFunc(wait, n.passOn)
 		return
 	}
 	n.passLocked()
 }
 
-// hearIn returns how long to wait before a message is passed on, and the new value
-// of full: each message takes hearEvery to make up for, and at most hearAtOnce may
+// delay returns how long to wait before a message is sent or passed on, and the new value
+// of full: each message takes thenEvery to make up for, and at most atOnce may
 // be outstanding.
-func hearIn(now, full time.Time) (wait time.Duration, next time.Time) {
+func delay(now, full time.Time) (wait time.Duration, next time.Time) {
 	if full.Before(now) {
 		full = now
 	}
-	next = full.Add(hearEvery)
-	return max(0, next.Sub(now)-hearAtOnce*hearEvery), next
+	next = full.Add(thenEvery)
+	return max(0, next.Sub(now)-atOnce*thenEvery), next
 }
 
 func (n *notices) passOn() {

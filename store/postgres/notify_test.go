@@ -131,3 +131,24 @@ func TestAnIdleStoreSendsNothingButItsBeats(t *testing.T) {
 	beat(t, s, executor("e", time.Minute))
 	require.LessOrEqual(t, s.Counts().Statements-before, int64(4))
 }
+
+// What other processes hear is collected where it is heard, so it is collected where it is sent: a
+// message for each commit, or one every other millisecond, cost a fifth of all work.
+func TestABusyStoreSendsFewNotices(t *testing.T) {
+	dsn := pgtest.DSN(t)
+	s, other := open(t, dsn), open(t, dsn)
+	heard := listen(t, other)
+	r := &runLog{id: "first"}
+	commit(t, s, r.create(""))
+	heard.hears(t, "first")
+	before, began := s.Counts(), time.Now()
+	for i := range 300 {
+		r := &runLog{id: fmt.Sprint("r", i)}
+		commit(t, s, r.create(""))
+	}
+	after := s.Counts()
+	sent := after.Statements - before.Statements - (after.Commits - before.Commits)
+	require.Positive(t, sent)
+	require.LessOrEqual(t, sent, int64(8+1+time.Since(began)/(25*time.Millisecond)))
+	heard.hears(t, "r299")
+}
