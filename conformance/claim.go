@@ -30,6 +30,7 @@ var claimCases = []Case{
 	{Name: "what a claim took that was answered with an error is the executor's, and whole", Clauses: "S19, S32", run: claimCut},
 	{Name: "a claim lands while the old owner writes", Clauses: "S3, S19", run: claimAgainstAppends},
 	{Name: "strikes count the deaths with nothing recorded in between", Clauses: "S21", run: claimStrikes},
+	{Name: "a claim passes over the runs that it is told to leave", Clauses: "S19", run: claimSpares},
 	{Name: "a run that was given up is claimable at once", Clauses: "S5, S19", run: claimReleased},
 }
 
@@ -488,4 +489,44 @@ func claimReleased(t *T) {
 	require.Equal(t, w.epoch+1, runs[0].Epoch)
 	require.ErrorIs(t, t.commit(s, w.append(step("late"))), store.ErrFenced)
 	t.at(runs[0]).steps(s, 1)
+}
+
+func claimSpares(t *T) {
+	s := t.open()
+	t.beat(s, "a")
+	want := map[string]store.Type{}
+	for i := range 40 {
+		r := t.run(s, fmt.Sprint("left ", i))
+		r.steps(s, 1)
+		want[fmt.Sprint("left ", i)] = store.StepCompleted
+	}
+	t.run(s, "taken")
+	want["taken"] = store.WorkflowCreated
+	before := t.dump(s)
+	seen := map[string]store.Type{}
+	claim := claimOf("a")
+	claim.Max = len(want)
+	claim.Spare = func(r *store.Run) bool {
+		seen[r.ID] = r.Last.Type
+		return r.ID != "taken"
+	}
+	runs, err := s.Claim(t.Context(), claim)
+	require.NoError(t, err)
+	require.Len(t, runs, 1)
+	require.Equal(t, "taken", runs[0].ID)
+	require.Equal(t, want, seen, "Spare is called with the row as it was before, and its last event")
+	after := t.dump(s)
+	delete(before, "taken")
+	delete(after, "taken")
+	require.Equal(t, before, after, "nothing changed")
+
+	claim.Spare, claim.IDs = func(r *store.Run) bool { return r.ID == "left 0" }, []string{"left 0", "left 1"}
+	runs, err = s.Claim(t.Context(), claim)
+	require.NoError(t, err)
+	require.Len(t, runs, 1)
+	require.Equal(t, "left 1", runs[0].ID)
+	claim.Spare, claim.IDs = nil, nil
+	runs, err = s.Claim(t.Context(), claim)
+	require.NoError(t, err)
+	require.Len(t, runs, 39)
 }

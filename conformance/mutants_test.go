@@ -630,6 +630,10 @@ func mutants() []mutant {
 			c.DataOf = nil
 			return next.Claim(ctx, c)
 		}})},
+		{"a claim ignores Spare", "S19", "a claim passes over the runs", with(altered{claim: func(next store.Store, ctx context.Context, c store.Claim) ([]store.Run, error) {
+			c.Spare = nil
+			return next.Claim(ctx, c)
+		}})},
 		{"a claim returns an older event", "S29", "a claim's event continues", claimed(func(r *store.Run) *store.RowPatch {
 			last := *r.Last
 			last.At--

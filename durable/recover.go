@@ -51,7 +51,7 @@ type Report struct {
 	Quarantine []string   // of Stuck, the runs that this call has quarantined
 
 	// Partial: there are so many runs that wait that Recover has not looked at all of them. The rest
-	// of Approvals and Stuck is logged, and counted in the line "Recovery complete".
+	// of Approvals, Repaired and Stuck is logged, and counted in the line "Recovery complete".
 	Partial bool
 }
 
@@ -79,9 +79,10 @@ type Stuck struct {
 // end; until then they stay as they are, and another executor may take them. The error of
 // Recover says that the store could not be read.
 //
-// Runs that were cut off or stopped go on before the runs that wait are looked at. Those are compared
-// with their events next, and then those that are due may be claimed. What is left, the open approvals and
-// what is stuck, nothing has to wait for: Recover does so for five seconds at most (Report.Partial).
+// Runs that were cut off or stopped go on first, and then those that are due may be claimed. The runs
+// that wait are compared with their events meanwhile: nothing has to wait for that but a due run that
+// may contradict its own, which is compared before it is claimed. Recover waits for it, for the open
+// approvals and for what is stuck for five seconds at most (Report.Partial).
 func Recover(ctx context.Context) (Report, error) {
 	e, err := engineOf(ctx)
 	if err != nil {

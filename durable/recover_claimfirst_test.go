@@ -3,6 +3,8 @@ package durable_test
 import (
 	"context"
 	"log/slog"
+	"slices"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -151,5 +153,88 @@ func TestTheLookOfRecoverEndsWithItsContextAndWithTheEngine(t *testing.T) {
 		_, err = eng.Recover(context.Background())
 		require.ErrorIs(t, err, durable.ErrClosed)
 		require.Empty(t, w.log.find("Recovery complete:"))
+	})
+}
+
+// unlisted is a store that lists what waits only when it is let, unless it is asked for certain runs.
+type unlisted struct {
+	*disk
+	let chan struct{}
+}
+
+func (s *unlisted) List(ctx context.Context, f store.Filter) (store.Page, error) {
+	if len(f.IDs) == 0 && slices.Contains(f.Statuses, store.Waiting) && len(f.Codes) == 0 {
+		select {
+		case <-s.let:
+		case <-ctx.Done():
+			return store.Page{}, ctx.Err()
+		}
+	}
+	return s.disk.List(ctx, f)
+}
+
+func TestWhatIsDueDoesNotWaitUntilAllThatWaitsWasLookedAt(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		var bodies atomic.Int64
+		nap := durable.Define("nap", func(ctx context.Context, _ int) (int, error) { return 1, durable.Sleep(ctx, time.Second) })
+		cut := durable.Define("cut", func(ctx context.Context, _ int) (int, error) {
+			if err := durable.Sleep(ctx, time.Second); err != nil {
+				return 0, err
+			}
+			for range 2 {
+				if err := durable.Do(ctx, "s", func(ctx context.Context) error {
+					if bodies.Add(1) == 2 {
+						<-ctx.Done()
+					}
+					return ctx.Err()
+				}); err != nil {
+					return 0, err
+				}
+			}
+			return 1, nil
+		})
+		w.serve(t, nap, cut)
+		start(t, w, cut, "torn", 0)
+		pass(time.Minute)
+		require.EqualValues(t, 2, bodies.Load())
+		start(t, w, nap, "sound", 0)
+		start(t, w, nap, "noted", 0)
+		w.eventually("sound", store.Waiting)
+		w.eventually("noted", store.Waiting)
+		w.crash()
+		w.expire()
+		note := func(id string, patch *store.RowPatch) {
+			row := w.row(id)
+			ev := store.Event{Type: store.AttributesSet, Seq: row.Last.Seq + 1, At: row.Last.At, Steps: row.Last.Steps, Active: row.Last.Active}
+			ev.Sum = store.Seal(id, row.Last.Sum, &ev)
+			errs := w.data.Commit(context.Background(), []store.Change{{RunID: id, Expect: store.Expect{Epoch: row.Epoch}, Events: []store.Event{ev}, Yield: true, Row: patch}})
+			require.NoError(t, errs[0])
+		}
+		wake := w.row("torn").CreatedAt
+		note("torn", &store.RowPatch{Status: new(store.Waiting), WakeAt: &wake})
+		note("noted", &store.RowPatch{Status: new(store.Waiting), WakeAt: &wake})
+		s := &unlisted{disk: &disk{Store: w.data.Handle()}, let: make(chan struct{})}
+		eng, err := durable.Open(context.Background(), s, durable.Options{Workflows: []durable.Definition{nap, cut}, Logger: slog.New(w.log), Grace: -1})
+		require.NoError(t, err)
+		t.Cleanup(func() { require.NoError(t, eng.Close()) })
+		began := time.Now()
+		seen := map[string]store.Run{}
+		time.AfterFunc(time.Second, func() {
+			for _, id := range []string{"sound", "noted", "torn"} {
+				seen[id] = w.row(id)
+			}
+			close(s.let)
+		})
+		rep, err := eng.Recover(context.Background())
+		require.NoError(t, err)
+		require.Equal(t, time.Second, time.Since(began))
+		for id, row := range seen {
+			require.Equal(t, store.Completed, row.Status, id)
+		}
+		require.EqualValues(t, 1, seen["torn"].Branch, "it was repaired first")
+		require.Zero(t, seen["noted"].Branch)
+		require.False(t, rep.Partial)
+		require.Len(t, rep.Repaired, 1)
+		require.Equal(t, []string{"torn"}, rep.Resumed)
 	})
 }

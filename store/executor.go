@@ -135,6 +135,12 @@ type Claim struct {
 	// nor change it. One goroutine at a time calls it, and calls it again when
 	// the claim of a run is retried. It must not call the store.
 	DataOf func(r *Run) []byte
+	// Spare, if set, reports whether the claim passes over a run that it would take, and leaves
+	// it as it is. It receives the row as it was before the claim, with the last event of its
+	// log in Last, whose data and payload may be missing, and must neither keep nor change it.
+	// One goroutine at a time calls it, perhaps more than once for a run. It must not call the
+	// store.
+	Spare func(r *Run) bool
 	// Created, if set, may be called, before Claim returns, for a run it takes that nobody had
 	// touched since its creation: its log was one event, and it has neither messages nor
 	// branches. Then created, as Load would return it, and the Last of the run are the whole
@@ -163,6 +169,16 @@ func (c *Claim) MayTake(r *Run, now Time, ownerLive bool) bool {
 	}
 	_, takes := c.Room(r.Queue)
 	return takes && r.Due(now)
+}
+
+// Spares reports whether c passes over r, whose log ends with last, although it may take it.
+func (c *Claim) Spares(r *Run, last *Event) bool {
+	if c.Spare == nil {
+		return false
+	}
+	row := *r
+	row.Last = last
+	return c.Spare(&row)
 }
 
 // Room returns how many runs of a queue c may give a place, negative if any number, and

@@ -117,7 +117,7 @@ type Store interface {
 	// The rows come back as they are after the claim, with Last set to that
 	// event, whose Steps and Active continue the event before. No run is
 	// returned to two callers (S19), and a run with a live owner never (S20).
-	// Only runs of Serves are taken. Nothing else of the row changes but
+	// Only runs of Serves are taken, and none that Claim.Spare names. Nothing else of the row changes but
 	// UpdatedAt.
 	//
 	// S32 An error comes without runs, and yet some may have been taken. Each of

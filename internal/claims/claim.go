@@ -38,6 +38,7 @@ type Claims struct {
 	// is room again, if it was crowded: it has left some for lack of room in this process.
 	orphans chan struct{}
 	crowded atomic.Bool
+	sieve   sieve // what the loop does not claim yet
 	owned   owned
 	mailAt  time.Time // see mailElsewhere
 }
@@ -49,6 +50,7 @@ func New(o Options) *Claims {
 	c.orphans = make(chan struct{}, 1)
 	c.rooms = queues.NewRooms(o.RoomHere, o.Queues, c.room)
 	c.owned.o = &o
+	c.sieve = sieve{o: &o, bell: make(chan struct{}, 1)}
 	return c
 }
 
@@ -159,7 +161,7 @@ func (c *Claims) takeNext(ctx context.Context) (more bool, err error) {
 		return true, c.takeLater(ctx, n)
 	}
 	held, freed := false, c.freed.Load()
-	sc := store.Claim{Max: n, Held: func(_ string, until store.Time) {
+	sc := store.Claim{Max: n, Spare: c.sieve.spare(), Held: func(_ string, until store.Time) {
 		if held = true; until != 0 {
 			c.alarm.Set(until)
 		}

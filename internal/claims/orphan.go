@@ -23,9 +23,16 @@ type orphanPass struct {
 	back   []func() // give back the room that was set aside for resume
 }
 
-// all deals with all runs whose owner is gone, slice by slice.
-func (p *orphanPass) all(ctx context.Context) error {
-	return p.o.eachSlice(ctx, store.Filter{Orphaned: true}, "interrupted", func(rows []*store.Run, ends *tails) error {
+// Of the runs whose owner is gone, those that it executed are dealt with first: there may be any
+// number of others.
+var (
+	cutOff  = []store.Status{store.Running, store.Resuming}
+	resting = []store.Status{store.Pending, store.Waiting, store.Interrupted}
+)
+
+// all deals with all runs in these statuses whose owner is gone, slice by slice.
+func (p *orphanPass) all(ctx context.Context, statuses ...store.Status) error {
+	return p.o.eachSlice(ctx, store.Filter{Orphaned: true, Statuses: statuses}, "interrupted", func(rows []*store.Run, ends *tails) error {
 		defer p.carryOut(ctx)
 		p.judge.tails = ends
 		for _, row := range rows {

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"log/slog"
 	"slices"
+	"sync"
 	"time"
 
 	"github.com/holdfast-dev/holdfast/internal/commit"
@@ -22,6 +23,9 @@ type Recovery struct {
 	trials   trials
 	unserved unservedRuns
 
+	comparing sync.Mutex // held while waiting runs are compared with their events, slice by slice
+	sifting   sync.Mutex // held for as long as a sift takes, with its report
+
 	// Used by Tend alone.
 	turn     int // of the checks that follow heartbeats
 	reminded bool
@@ -36,9 +40,9 @@ func NewRecovery(c *Claims) *Recovery {
 }
 
 // Recover brings every run that was left unfinished into a defined state. What was cut off and
-// what was stopped is claimed first. Then the runs that wait are compared with their events, before
-// the loop may claim those that are due: what is repaired follows its policy, which a claim does not
-// ask. The rest is for the report only, and no claim waits for it: see survey.
+// what was stopped is claimed first; from then on the loop claims what is due. The runs that wait, of
+// which there may be any number, are compared with their events meanwhile, and the loop passes over
+// those that may contradict them: see sieve and survey.
 //
 // It calls announce for each run that waits for a person and that no other live executor owns;
 // announce returns how many questions the run asks, or why its history cannot be read.
@@ -48,15 +52,13 @@ func (rc *Recovery) Recover(ctx context.Context, announce Announce) (rep Report,
 	if rc.o.Runs.Closing() {
 		return rep, commit.ErrClosed
 	}
-	if err := rc.orphanPass(&rep).all(ctx); err != nil {
+	if err := rc.orphanPass(&rep).all(ctx, cutOff...); err != nil {
 		return rep, err
 	}
 	if err := rc.resumeInterrupted(ctx, &rep); err != nil {
 		return rep, err
 	}
-	if err := rc.reconcileWaiting(ctx, &rep); err != nil {
-		return rep, err
-	}
+	rc.shut()
 	rc.claims.recovered.Store(true)
 	rc.claims.Wake()
 	rc.judgeRead(ctx, &rep)

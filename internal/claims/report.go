@@ -35,6 +35,12 @@ func (rep *Report) clone() Report {
 	return c
 }
 
+// add adds what another report says.
+func (rep *Report) add(o *Report) {
+	rep.Resumed, rep.Deferred, rep.Failed, rep.Left = append(rep.Resumed, o.Resumed...), append(rep.Deferred, o.Deferred...), append(rep.Failed, o.Failed...), append(rep.Left, o.Left...)
+	rep.Suspects, rep.Repaired, rep.Stuck, rep.Quarantine = append(rep.Suspects, o.Suspects...), append(rep.Repaired, o.Repaired...), append(rep.Stuck, o.Stuck...), append(rep.Quarantine, o.Quarantine...)
+}
+
 // stuck adds a run that is stuck.
 func (rep *Report) stuck(s stuck.Run) { rep.Stuck = append(rep.Stuck, s) }
 

@@ -18,9 +18,9 @@ type Announce func(ctx context.Context, row *store.Run) (approvals int, err erro
 // surveyTime is how long Recover waits for its survey. A longer one goes on in the background.
 const surveyTime = 5 * time.Second
 
-// survey looks at the runs that wait or are pending for what no claim has to wait for: it restores
-// approvals, and reports what is stuck. The report
-// that it returns is partial if that takes long; then the log has the rest. A ctx that ends before
+// survey looks at the runs that wait or are pending, which no claim waits for: it repairs those that
+// contradict their events, restores approvals, and reports what is stuck. The report that it returns
+// is partial if that takes long; then the log has the rest. A ctx that ends before
 // it returns ends the look; one that ends afterwards does not.
 func (rc *Recovery) survey(ctx context.Context, rep Report, announce Announce) (Report, error) {
 	done := make(chan surveyed, 1) // nobody may wait for it any more
@@ -30,6 +30,7 @@ func (rc *Recovery) survey(ctx context.Context, rep Report, announce Announce) (
 		defer context.AfterFunc(ends, func() { stop(commit.ErrClosed) })()
 		whole := rep.clone()
 		err := rc.lookAround(look, &whole, announce)
+		rc.sifted(&whole)
 		whole.Stuck = onceEach(whole.Stuck)
 		switch {
 		case err == nil:
@@ -81,6 +82,8 @@ func (rc *Recovery) await(done <-chan surveyed) {
 
 func (rc *Recovery) lookAround(ctx context.Context, rep *Report, announce Announce) error {
 	for _, pass := range []func(context.Context, *Report) error{
+		rc.reconcileWaiting,
+		func(ctx context.Context, rep *Report) error { return rc.orphanPass(rep).all(ctx, store.Pending) },
 		func(ctx context.Context, rep *Report) error { return rc.announceApprovals(ctx, rep, announce) },
 		rc.reportUnserved,
 	} {
@@ -89,66 +92,6 @@ func (rc *Recovery) lookAround(ctx context.Context, rep *Report, announce Announ
 		}
 	}
 	return nil
-}
-
-// reconcileWaiting checks the waiting runs that no live executor owns. A consistent one
-// costs only its place in a listing, unless its log ends with anything but the beginning
-// of a wait.
-func (rc *Recovery) reconcileWaiting(ctx context.Context, rep *Report) error {
-	if rc.o.NoReconcileOnBoot {
-		return nil
-	}
-	live, err := rc.o.others(ctx)
-	if err != nil {
-		return err
-	}
-	return rc.o.eachSlice(ctx, store.Filter{Statuses: []store.Status{store.Waiting}}, "waiting", func(rows []*store.Run, ends *tails) error {
-		var resume toContinue
-		var failed error
-		looked := func(yield func(*store.Run, error) bool) {
-			for _, row := range rows {
-				if live[row.Owner] {
-					continue
-				}
-				var now *store.Run
-				repaired := len(rep.Repaired)
-				now, failed = rc.onBoot(ctx, row, ends, rep)
-				switch {
-				case now == nil || len(rep.Repaired) == repaired:
-				case now.Status == store.Interrupted:
-					rc.sort(ctx, now, &resume, rep)
-				case rc.o.Runs.Here(now.ID): // the loop was faster
-					rep.Resumed = append(rep.Resumed, now.ID)
-				}
-				if !yield(row, failed) || failed != nil {
-					return
-				}
-			}
-		}
-		err := rc.o.EachUnheard(ctx, looked, rep.stuck)
-		rc.goOn(ctx, &resume, rep)
-		if err != nil && failed == nil {
-			return fmt.Errorf("durable: recovery could not look for the children of waiting runs: %w", commit.StoreError(err))
-		}
-		return failed
-	})
-}
-
-// goOn continues runs that were repaired. At a second Recover the loop may have been faster.
-func (rc *Recovery) goOn(ctx context.Context, t *toContinue, rep *Report) {
-	if len(t.roots)+len(t.children) == 0 {
-		return
-	}
-	said := map[string]bool{}
-	rc.claims.continueAll(ctx, t, rep)
-	for _, id := range append(rep.Resumed[:len(rep.Resumed):len(rep.Resumed)], rep.Deferred...) {
-		said[id] = true
-	}
-	for _, id := range append(t.children[:len(t.children):len(t.children)], t.roots...) {
-		if !said[id] && rc.o.Runs.Here(id) {
-			rep.Resumed = append(rep.Resumed, id)
-		}
-	}
 }
 
 // announceApprovals passes the runs that wait for a person, and that no live executor owns, to
@@ -202,4 +145,145 @@ func (rc *Recovery) reportUnserved(ctx context.Context, rep *Report) error {
 		}
 	}
 	return nil
+}
+
+// shut makes the loop pass over waiting runs that may contradict their events.
+func (rc *Recovery) shut() {
+	if rc.o.NoReconcileOnBoot {
+		return
+	}
+	if until, first := rc.claims.sieve.shut(); first {
+		rc.o.Runs.Background(func(ctx context.Context) { rc.keepUp(ctx, until) })
+	}
+}
+
+// keepUp compares what claims pass over, until all are compared.
+func (rc *Recovery) keepUp(ctx context.Context, until <-chan struct{}) {
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-until:
+			return
+		case <-rc.claims.sieve.bell:
+		}
+		if err := rc.sift(ctx); err != nil && ctx.Err() == nil {
+			// The next claim comes upon them again.
+			rc.o.Log.Warn("durable: recovery could not look at runs that are due; the next beat tries again", slog.Any("error", err))
+		}
+	}
+}
+
+// sift compares what claims have passed over with its events.
+func (rc *Recovery) sift(ctx context.Context) error {
+	s := &rc.claims.sieve
+	rc.sifting.Lock()
+	defer rc.sifting.Unlock()
+	ids := s.take()
+	if len(ids) == 0 {
+		return nil
+	}
+	live, err := rc.o.others(ctx)
+	if err != nil {
+		return err
+	}
+	var rep Report
+	err = rc.o.eachSlice(ctx, store.Filter{IDs: ids, Statuses: []store.Status{store.Waiting}}, "waiting", func(rows []*store.Run, ends *tails) error {
+		err := rc.compare(ctx, rows, ends, live, &rep)
+		if err == nil {
+			s.pass(rows)
+		}
+		return err
+	})
+	rc.claims.Wake()
+	rc.judgeRead(ctx, &rep)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.found.add(&rep)
+	return err
+}
+
+// sifted adds to a report what sifts have found so far.
+func (rc *Recovery) sifted(rep *Report) {
+	rc.sifting.Lock()
+	defer rc.sifting.Unlock()
+	s := &rc.claims.sieve
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	rep.add(&s.found)
+	s.found = Report{}
+}
+
+// reconcileWaiting checks the waiting runs that no live executor owns. A consistent one
+// costs only its place in a listing, unless its log ends with anything but the beginning
+// of a wait.
+func (rc *Recovery) reconcileWaiting(ctx context.Context, rep *Report) error {
+	if rc.o.NoReconcileOnBoot {
+		return nil
+	}
+	live, err := rc.o.others(ctx)
+	if err != nil {
+		return err
+	}
+	err = rc.o.eachSlice(ctx, store.Filter{Statuses: []store.Status{store.Waiting}}, "waiting", func(rows []*store.Run, ends *tails) error {
+		return rc.compare(ctx, rows, ends, live, rep)
+	})
+	if err != nil {
+		return err
+	}
+	rc.claims.sieve.open()
+	rc.claims.Wake()
+	rc.judgeRead(ctx, rep)
+	return nil
+}
+
+// compare compares waiting runs with their events. live are the other executors that live.
+func (rc *Recovery) compare(ctx context.Context, rows []*store.Run, ends *tails, live map[string]bool, rep *Report) error {
+	rc.comparing.Lock()
+	defer rc.comparing.Unlock()
+	var resume toContinue
+	var failed error
+	looked := func(yield func(*store.Run, error) bool) {
+		for _, row := range rows {
+			if live[row.Owner] {
+				continue
+			}
+			var now *store.Run
+			repaired := len(rep.Repaired)
+			now, failed = rc.onBoot(ctx, row, ends, rep)
+			switch {
+			case now == nil || len(rep.Repaired) == repaired:
+			case now.Status == store.Interrupted:
+				rc.sort(ctx, now, &resume, rep)
+			case rc.o.Runs.Here(now.ID): // the loop was faster
+				rep.Resumed = append(rep.Resumed, now.ID)
+			}
+			if !yield(row, failed) || failed != nil {
+				return
+			}
+		}
+	}
+	err := rc.o.EachUnheard(ctx, looked, rep.stuck)
+	rc.goOn(ctx, &resume, rep)
+	if err != nil && failed == nil {
+		return fmt.Errorf("durable: recovery could not look for the children of waiting runs: %w", commit.StoreError(err))
+	}
+	return failed
+}
+
+// goOn continues runs that were repaired. The loop may have been faster.
+func (rc *Recovery) goOn(ctx context.Context, t *toContinue, rep *Report) {
+	if len(t.roots)+len(t.children) == 0 {
+		return
+	}
+	said := map[string]bool{}
+	rc.claims.continueAll(ctx, t, rep)
+	for _, id := range append(rep.Resumed[:len(rep.Resumed):len(rep.Resumed)], rep.Deferred...) {
+		said[id] = true
+	}
+	for _, id := range append(t.children[:len(t.children):len(t.children)], t.roots...) {
+		if !said[id] && rc.o.Runs.Here(id) {
+			rep.Resumed = append(rep.Resumed, id)
+		}
+	}
 }

@@ -25,7 +25,12 @@ func (rc *Recovery) Loop(ctx context.Context) {
 // takeOver recovers the runs of executors that were found gone while we run.
 func (rc *Recovery) takeOver(ctx context.Context) {
 	var rep Report
-	if err := rc.orphanPass(&rep).all(ctx); err != nil {
+	pass := rc.orphanPass(&rep)
+	err := pass.all(ctx, cutOff...)
+	if err == nil {
+		err = pass.all(ctx, resting...)
+	}
+	if err != nil {
 		if ctx.Err() == nil {
 			rc.o.Log.Warn("durable: taking over runs of a lost executor failed; the next beat tries again", "error", err)
 		}

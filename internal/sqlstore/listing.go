@@ -241,7 +241,9 @@ func (w *where) owners(f *store.Filter, gone []string) {
 		} else {
 			w.among("owner", gone)
 		}
-		w.lead = cmp.Or(w.lead, "owner")
+		if !executing(f.Statuses) {
+			w.lead = cmp.Or(w.lead, "owner")
+		} // else by status: an executor that is gone may own a million runs that wait
 		return
 	}
 	if w.lead != "" || len(f.Owners) == 0 || slices.Contains(f.Owners, "") {
@@ -254,6 +256,12 @@ func (w *where) owners(f *store.Filter, gone []string) {
 	if len(w.d.Owned) == 1 {
 		w.add("", w.d.Owned[0])
 	}
+}
+
+// executing reports whether only runs that are being executed are selected, of which there are
+// at most as many as all processes have room for.
+func executing(list []store.Status) bool {
+	return len(list) > 0 && !slices.ContainsFunc(list, func(s store.Status) bool { return s != store.Running && s != store.Resuming })
 }
 
 // prefix adds that the id begins with a text.

@@ -55,7 +55,7 @@ func (d *data) due(c *store.Claim, now store.Time) (next func() *run) {
 	lines := make(map[string]*line)
 	for r := range d.unfinished {
 		switch {
-		case !c.MayTake(&r.row, now, !d.free(r, now)):
+		case !d.may(c, r, now):
 		case r.row.NeedsPlace():
 			d.line(lines, r.row.Queue, c, now).add(r)
 		default:
@@ -109,7 +109,7 @@ func (d *data) named(c *store.Claim, now store.Time) (next func() *run) {
 		for len(ids) > 0 {
 			r := d.runs[ids[0]]
 			ids = ids[1:]
-			if r == nil || !c.MayTake(&r.row, now, !d.free(r, now)) {
+			if r == nil || !d.may(c, r, now) {
 				continue
 			}
 			if r.row.NeedsPlace() {
@@ -123,6 +123,11 @@ func (d *data) named(c *store.Claim, now store.Time) (next func() *run) {
 		}
 		return nil
 	}
+}
+
+// may reports whether c takes r, if its queue has a place for it.
+func (d *data) may(c *store.Claim, r *run, now store.Time) bool {
+	return c.MayTake(&r.row, now, !d.free(r, now)) && !c.Spares(&r.row, r.log.last())
 }
 
 // free reports whether r has no live owner (S20).

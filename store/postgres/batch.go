@@ -204,7 +204,7 @@ func (c *claiming) available(w *wire, list []line.Run, found map[int64]*claimed)
 			live = all.isLive(f.row.Owner)
 		}
 		needs := f.row.NeedsPlace()
-		if !c.claim.MayTake(f.row, f.now, live) || needs && !k.Place {
+		if !c.claim.MayTake(f.row, f.now, live) || needs && !k.Place || c.claim.Spares(f.row, f.row.Last) {
 			delete(found, k.No)
 			continue
 		}

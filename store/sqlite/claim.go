@@ -283,6 +283,9 @@ func (cl *claiming) claim(row claimRow) (taken bool, err error) {
 	if err := checkSeq(r.ID, "event", row.last.Seq+1); err != nil {
 		return false, err
 	}
+	if cl.c.Spares(&r, &row.last) {
+		return false, nil
+	}
 	r.Last = &row.last
 	event, sets := sqlstore.TakeClaim(&r, cl.c, max(cl.now, r.UpdatedAt))
 	if err := cl.update(row.No, sets); err != nil {
