@@ -23,6 +23,8 @@ type sieve struct {
 	told   map[string]bool  // what claims have passed over
 	passed map[string]int64 // what was compared since, by the last event that its log had then
 	found  Report           // while that was done
+	kept   map[string]bool  // what is being compared: if it is repaired, whoever compares it continues it
+	late   bool             // a take-over has left to Recover what rests
 }
 
 // spare returns what tells a claim which runs to pass over; nil: none.
@@ -36,6 +38,11 @@ func (s *sieve) spare() func(*store.Run) bool {
 }
 
 func (s *sieve) spares(row *store.Run) bool {
+	if row.Status == store.Interrupted {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		return s.kept[row.ID]
+	}
 	if row.Status != store.Waiting || row.Last == nil || !s.o.Program.Has(row.Workflow, row.Version) ||
 		history.Glance(row, len(s.o.Program.Steps(row.Workflow, row.Version))) == history.LookNone {
 		return false
@@ -60,14 +67,25 @@ func (s *sieve) shut() (until <-chan struct{}, first bool) {
 	return s.until, first
 }
 
-// open ends it: all are compared.
-func (s *sieve) open() {
+// leaves reports whether a take-over leaves runs that rest to Recover, which compares them, and reports
+// what it repairs.
+func (s *sieve) leaves() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.late = s.late || s.until != nil
+	return s.until != nil
+}
+
+// open ends it: all are compared. late says that a take-over has left some, which may be others.
+func (s *sieve) open() (late bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.until != nil {
 		close(s.until)
 	}
+	late, s.late = s.late, false
 	s.until, s.told, s.passed = nil, nil, nil
+	return late
 }
 
 // take returns what was passed over since the last call.
@@ -77,6 +95,21 @@ func (s *sieve) take() []string {
 	ids := slices.Sorted(maps.Keys(s.told))
 	clear(s.told)
 	return ids
+}
+
+// keep keeps these runs from being claimed, even when they were repaired, until release is called.
+func (s *sieve) keep(rows []*store.Run) (release func()) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.kept = make(map[string]bool, len(rows))
+	for _, row := range rows {
+		s.kept[row.ID] = true
+	}
+	return func() {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		s.kept = nil
+	}
 }
 
 // pass lets claims take these runs, as they are now.

@@ -8,6 +8,7 @@ import (
 
 	"github.com/holdfast-dev/holdfast/internal/commit"
 	"github.com/holdfast-dev/holdfast/internal/history"
+	"github.com/holdfast-dev/holdfast/internal/nudge"
 	"github.com/holdfast-dev/holdfast/internal/stuck"
 	"github.com/holdfast-dev/holdfast/store"
 )
@@ -231,7 +232,12 @@ func (rc *Recovery) reconcileWaiting(ctx context.Context, rep *Report) error {
 	if err != nil {
 		return err
 	}
-	rc.claims.sieve.open()
+	rc.comparing.Lock() // a sift may be about to continue what it has repaired
+	late := rc.claims.sieve.open()
+	rc.comparing.Unlock()
+	if late {
+		nudge.Send(rc.claims.orphans)
+	}
 	rc.claims.Wake()
 	rc.judgeRead(ctx, rep)
 	return nil
@@ -241,6 +247,13 @@ func (rc *Recovery) reconcileWaiting(ctx context.Context, rep *Report) error {
 func (rc *Recovery) compare(ctx context.Context, rows []*store.Run, ends *tails, live map[string]bool, rep *Report) error {
 	rc.comparing.Lock()
 	defer rc.comparing.Unlock()
+	repaired := len(rep.Repaired)
+	release := rc.claims.sieve.keep(rows)
+	defer func() {
+		if release(); len(rep.Repaired) > repaired {
+			rc.claims.Wake()
+		}
+	}()
 	var resume toContinue
 	var failed error
 	looked := func(yield func(*store.Run, error) bool) {
@@ -249,10 +262,10 @@ func (rc *Recovery) compare(ctx context.Context, rows []*store.Run, ends *tails,
 				continue
 			}
 			var now *store.Run
-			repaired := len(rep.Repaired)
+			before := len(rep.Repaired)
 			now, failed = rc.onBoot(ctx, row, ends, rep)
 			switch {
-			case now == nil || len(rep.Repaired) == repaired:
+			case now == nil || len(rep.Repaired) == before:
 			case now.Status == store.Interrupted:
 				rc.sort(ctx, now, &resume, rep)
 			case rc.o.Runs.Here(now.ID): // the loop was faster

@@ -27,7 +27,7 @@ func (rc *Recovery) takeOver(ctx context.Context) {
 	var rep Report
 	pass := rc.orphanPass(&rep)
 	err := pass.all(ctx, cutOff...)
-	if err == nil {
+	if err == nil && !rc.claims.sieve.leaves() {
 		err = pass.all(ctx, resting...)
 	}
 	if err != nil {
