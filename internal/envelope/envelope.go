@@ -130,22 +130,39 @@ const (
 	IntRoom  = SealRoom + 20
 )
 
+// A Start is the prefix of many envelopes, with its checksum, which is made once.
+type Start struct {
+	prefix string
+	sum    uint32
+}
+
+// StartOf returns the Start with a prefix.
+func StartOf(prefix string) Start {
+	return Start{prefix, crc32.Checksum([]byte(prefix), castagnoli)}
+}
+
+// Prefix returns the prefix.
+func (s *Start) Prefix() string { return s.prefix }
+
+// Len returns the length of the prefix.
+func (s *Start) Len() int { return len(s.prefix) }
+
 // AppendInt appends to b, which is empty, the envelope of a whole number's decimal digits.
-func AppendInt(b []byte, prefix string, n int64) []byte {
-	return Finish(strconv.AppendInt(Begin(b, prefix), n, 10), len(prefix))
+func (s *Start) AppendInt(b []byte, n int64) []byte {
+	return s.Finish(strconv.AppendInt(s.Begin(b), n, 10))
 }
 
 // Begin appends to b, which is empty, the header of an envelope, with room for the
 // checksum. What is appended to it then is the payload, until Finish.
-func Begin(b []byte, prefix string) []byte {
-	b = append(b, prefix...)
+func (s *Start) Begin(b []byte) []byte {
+	b = append(b, s.prefix...)
 	return append(b, "00000000\n"...)
 }
 
-// Finish puts the checksum into an envelope that Begin has begun, with a prefix of this
-// length.
-func Finish(b []byte, prefix int) []byte {
-	appendSum(b[:prefix], checksum(b[:prefix], b[prefix+SealRoom:]))
+// Finish puts the checksum into an envelope that Begin has begun.
+func (s *Start) Finish(b []byte) []byte {
+	n := len(s.prefix)
+	appendSum(b[:n], crc32.Update(s.sum, castagnoli, b[n+SealRoom:]))
 	return b
 }
 
@@ -161,16 +178,16 @@ func appendSum(b []byte, sum uint32) []byte {
 	return b
 }
 
-// OpenAs returns the payload of an envelope that begins with this prefix; ok is
-// false when it does not, or is damaged; Open then finds out which.
-func OpenAs(prefix string, b []byte) (payload []byte, ok bool) {
-	n := len(prefix)
-	if len(b) <= n+8 || string(b[:n]) != prefix || b[n+8] != '\n' {
+// Open returns the payload of an envelope that begins with the prefix; ok is false when
+// it does not, or is damaged; the function Open then finds out which.
+func (s *Start) Open(b []byte) (payload []byte, ok bool) {
+	n := len(s.prefix)
+	if len(b) <= n+8 || string(b[:n]) != s.prefix || b[n+8] != '\n' {
 		return nil, false
 	}
 	payload = b[n+9:]
 	var sum [8]byte
-	return payload, string(appendSum(sum[:0], checksum(b[:n], payload))) == string(b[n:n+8])
+	return payload, string(appendSum(sum[:0], crc32.Update(s.sum, castagnoli, payload))) == string(b[n:n+8])
 }
 
 // Open reads an envelope. The payload aliases b. Errors wrap ErrDamaged or are

@@ -49,12 +49,13 @@ func TestAWholeNumberIsSealedLikeItsDigits(t *testing.T) {
 	prefix := envelope.Prefix("json", "int", 1)
 	for _, n := range []int64{0, 7, -1, 1<<63 - 1, -1 << 63} {
 		want := envelope.Seal(prefix, strconv.AppendInt(nil, n, 10))
-		require.Equal(t, string(want), string(envelope.AppendInt(nil, prefix, n)))
-		payload, ok := envelope.OpenAs(prefix, want)
+		start := envelope.StartOf(prefix)
+		require.Equal(t, string(want), string(start.AppendInt(nil, n)))
+		payload, ok := start.Open(want)
 		require.True(t, ok)
 		require.Equal(t, strconv.FormatInt(n, 10), string(payload))
 		want[len(want)-1] ^= 1
-		_, ok = envelope.OpenAs(prefix, want)
+		_, ok = start.Open(want)
 		require.False(t, ok)
 	}
 }

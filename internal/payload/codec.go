@@ -52,8 +52,8 @@ func (c JSON) Decode(data []byte, v any) error {
 	return d.Decode(v)
 }
 
-// intPrefix begins the envelopes of the most common small result.
-var intPrefix = envelope.Prefix("json", "int", 1)
+// intStart begins the envelopes of the most common small result.
+var intStart = envelope.StartOf(envelope.Prefix("json", "int", 1))
 
 // Encode returns the envelope of v, whose encoding may have up to limit bytes, and the
 // value as a replay will see it: v itself if the round trip is provably the identity,
@@ -76,7 +76,7 @@ func EncodeAt[T any](s *Sealer, limit int, v *T, space *envelope.Space) (env []b
 	// By its address, so that an int in an interface does not match.
 	if n, ok := any(v).(*int); ok && s.plainJSON {
 		// The most common small result, without reflection.
-		return space.Took(envelope.AppendInt(space.Take(len(intPrefix)+envelope.IntRoom), intPrefix, int64(*n))), *v, nil
+		return space.Took(intStart.AppendInt(space.Take(intStart.Len()+envelope.IntRoom), int64(*n))), *v, nil
 	}
 	info := s.infoOf(t)
 	if s.plainJSON && info.flat != nil {
@@ -102,15 +102,15 @@ func EncodeAt[T any](s *Sealer, limit int, v *T, space *envelope.Space) (env []b
 // is left to encoding/json, or too large.
 func (i *typeInfo) sealFlat(v reflect.Value, limit int, space *envelope.Space) (env []byte, ok bool) {
 	room := int(i.room.Load())
-	env, ok = i.flat.Append(envelope.Begin(space.Take(len(i.prefix)+envelope.SealRoom+room), i.prefix), v)
-	size := len(env) - len(i.prefix) - envelope.SealRoom
+	env, ok = i.flat.Append(i.start.Begin(space.Take(i.start.Len()+envelope.SealRoom+room)), v)
+	size := len(env) - i.start.Len() - envelope.SealRoom
 	if !ok || size > limit {
 		return nil, false
 	}
 	if size > room && size <= envelope.Small {
 		i.room.Store(int64(size)) // so that the next one of this size is not moved
 	}
-	return space.Took(envelope.Finish(env, len(i.prefix))), true
+	return space.Took(i.start.Finish(env)), true
 }
 
 // EncodeAny is Encode for a value whose static type is unknown, such as that of a
@@ -196,7 +196,7 @@ func newReader(own Codec, secret bool) reader {
 // prefixOf returns the beginning of the envelopes of a type.
 func (s *Sealer) prefixOf(i *typeInfo) string {
 	if s.plainJSON {
-		return i.prefix
+		return i.start.Prefix()
 	}
 	return i.header(s.codecName)
 }
@@ -208,7 +208,7 @@ func DecodeInt[T any](env []byte, v *T) bool {
 	if !ok {
 		return false
 	}
-	payload, ok := envelope.OpenAs(intPrefix, env)
+	payload, ok := intStart.Open(env)
 	if !ok {
 		return false
 	}

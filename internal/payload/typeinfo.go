@@ -16,7 +16,7 @@ import (
 type typeInfo struct {
 	name    string // in an envelope
 	version int
-	prefix  string // of its envelope with JSON
+	start   envelope.Start // of its envelope with JSON
 	// def is the registered type that it is, or is built from; shape says how.
 	def   *TypeDef
 	shape string
@@ -47,7 +47,7 @@ func infoOf(t reflect.Type) *typeInfo {
 		return i.(*typeInfo)
 	}
 	i := &typeInfo{name: typeName(t), version: 1}
-	i.prefix = envelope.Prefix("json", i.name, 1)
+	i.start = envelope.StartOf(envelope.Prefix("json", i.name, 1))
 	i.exact, i.exactText = roundTripsExactly(t, 0)
 	if i.exact {
 		i.flat, i.room = flat.Of(t), new(atomic.Int64)

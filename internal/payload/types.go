@@ -8,6 +8,7 @@ import (
 	"sync"
 	"unicode"
 
+	"github.com/holdfast-dev/holdfast/internal/envelope"
 	"github.com/holdfast-dev/holdfast/store"
 )
 
@@ -148,7 +149,7 @@ func (ts *Types) info(t reflect.Type) *typeInfo {
 			named.def, named.shape, named.name, named.version = def, shape, shape+def.name, def.version
 		}
 		named.within = ts.withinOf(&named)
-		named.prefix = named.header("json")
+		named.start = envelope.StartOf(named.header("json"))
 		i = &named
 	}
 	ts.infos.Store(t, i)
