@@ -20,16 +20,17 @@ var sealBuffers = sync.Pool{New: func() any { b := make([]byte, 0, 512); return 
 // Durations enter the sum in whole microseconds, as they are stored.
 func Seal(run string, before uint32, e *Event) uint32 {
 	p := sealBuffers.Get().(*[]byte)
-	b := (*p)[:0]
-	b = binary.LittleEndian.AppendUint32(b, before)
-	b = binary.LittleEndian.AppendUint64(b, uint64(e.Seq))
-	b = binary.LittleEndian.AppendUint32(b, uint32(e.Branch))
-	b = binary.LittleEndian.AppendUint32(b, uint32(e.Attempt))
-	b = binary.LittleEndian.AppendUint32(b, uint32(e.Ordinal))
-	b = binary.LittleEndian.AppendUint64(b, uint64(e.At))
-	b = binary.LittleEndian.AppendUint64(b, uint64(e.Took/time.Microsecond))
-	b = binary.LittleEndian.AppendUint64(b, uint64(e.Active/time.Microsecond))
-	b = binary.LittleEndian.AppendUint32(b, uint32(e.Steps))
+	const numbers = 52
+	b := (*p)[:numbers]
+	binary.LittleEndian.PutUint32(b, before)
+	binary.LittleEndian.PutUint64(b[4:], uint64(e.Seq))
+	binary.LittleEndian.PutUint32(b[12:], uint32(e.Branch))
+	binary.LittleEndian.PutUint32(b[16:], uint32(e.Attempt))
+	binary.LittleEndian.PutUint32(b[20:], uint32(e.Ordinal))
+	binary.LittleEndian.PutUint64(b[24:], uint64(e.At))
+	binary.LittleEndian.PutUint64(b[32:], uint64(e.Took/time.Microsecond))
+	binary.LittleEndian.PutUint64(b[40:], uint64(e.Active/time.Microsecond))
+	binary.LittleEndian.PutUint32(b[48:], uint32(e.Steps))
 	// Each part is preceded by its length, so that no two different events can
 	// give the same bytes.
 	for _, s := range [...]string{run, string(e.Type), e.Key} {
@@ -38,9 +39,15 @@ func Seal(run string, before uint32, e *Event) uint32 {
 	}
 	b = binary.LittleEndian.AppendUint32(b, uint32(len(e.Data)))
 	b = binary.LittleEndian.AppendUint32(b, uint32(len(e.Payload)))
-	sum := crc32.Update(0, castagnoli, b)
-	sum = crc32.Update(sum, castagnoli, e.Data)
-	sum = crc32.Update(sum, castagnoli, e.Payload)
+	var sum uint32
+	if len(b)+len(e.Data)+len(e.Payload) <= cap(b) {
+		// To copy a little is quicker than to begin again.
+		sum = crc32.Update(0, castagnoli, append(append(b, e.Data...), e.Payload...))
+	} else {
+		sum = crc32.Update(0, castagnoli, b)
+		sum = crc32.Update(sum, castagnoli, e.Data)
+		sum = crc32.Update(sum, castagnoli, e.Payload)
+	}
 	*p = b[:0]
 	sealBuffers.Put(p)
 	return sum
