@@ -75,7 +75,7 @@ func (h *Hold) granted(granted bool) (*Hold, error) {
 // giveTurn makes the first pending write, which is a Hold, the flight. The mutex is held.
 func (c *Committer) giveTurn(lg *Log) {
 	w := lg.pending[0]
-	lg.takeOff()
+	lg.takeOff(c.flights.next())
 	lg.flight.change[0], lg.flight.plain = store.Change{RunID: lg.id}, false
 	c.held = append(c.held, lg)
 	w.turn <- true

@@ -32,6 +32,7 @@ type Committer struct {
 	spare   *leading // its memory, while there is no leader
 	shared  int      // how many runs shared the last batch
 	retries int      // consecutive failed commits of the store, for the backoff
+	flights flights
 	paces   paces
 	timers  sync.WaitGroup
 
@@ -86,9 +87,17 @@ func (c *Committer) Commit(ctx context.Context, lg *Log, w *Write) error {
 		return c.follow(ctx, w)
 	}
 	if !early && c.shared <= 1 && w.size() < promptSize {
-		l.now = w.Clock
+		l.now = c.since(w.Clock)
 	}
 	return c.lead(ctx, w, l)
+}
+
+// since returns how long after the anchor t is; zero for the zero time.
+func (c *Committer) since(t time.Time) time.Duration {
+	if t.IsZero() {
+		return 0
+	}
+	return t.Sub(c.anchor)
 }
 
 // follow waits, with the mutex held on entry, until w is settled or its turn to
@@ -254,7 +263,7 @@ func (c *Committer) form(l *leading) {
 		// The usual case of a single run: there is nothing to measure or sort.
 		lg := c.queue[0]
 		c.queue = c.queue[:0]
-		lg.takeOff()
+		lg.takeOff(c.flights.next())
 		lg.queued = false
 		l.flights = append(l.flights, lg)
 		return
@@ -275,7 +284,7 @@ func (c *Committer) form(l *leading) {
 		}
 		f := lg.flight
 		if f == nil {
-			f = lg.takeOff()
+			f = lg.takeOff(c.flights.next())
 		}
 		for _, w := range f.writes {
 			size += w.size()

@@ -11,9 +11,9 @@ import (
 type leading struct {
 	sentAt   atomic.Int64 // when the batch was sent to the store, in nanoseconds since the anchor; 0: it is not in flight
 	relieved bool         // another leader has replaced it
-	// now is when the leader took the lead, if its write says so: what it leads at once is
-	// sent at that time. Zero: the clock has to be read.
-	now time.Time
+	// now is when the leader took the lead, since the anchor, if its write says so: what it
+	// leads at once is sent at that time. 0: the clock has to be read.
+	now time.Duration
 
 	// Used by the leader only.
 	batch   []store.Change
@@ -27,7 +27,7 @@ func (c *Committer) takeLead() *leading {
 	if c.spare = nil; l == nil {
 		l = &leading{ids: map[string]struct{}{}}
 	}
-	l.now = time.Time{}
+	l.now = 0
 	c.leader = l
 	return l
 }
@@ -43,13 +43,13 @@ func (l *leading) build() []store.Change {
 	return l.batch
 }
 
-// begin notes that the batch is sent now, and returns when that is.
+// begin notes that the batch is sent now, and returns when that is. The changes are built:
+// from then on Abandon may answer their callers, who use their writes for something else.
 func (l *leading) begin(anchor time.Time) (began time.Duration) {
-	if l.now.IsZero() {
+	if began = l.now; began == 0 {
 		began = time.Since(anchor)
-	} else {
-		began, l.now = l.now.Sub(anchor), time.Time{}
 	}
+	l.now = 0
 	l.sentAt.Store(max(int64(began), 1))
 	return began
 }

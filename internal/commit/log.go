@@ -46,8 +46,7 @@ type Log struct {
 	// flight.
 	pending []*Write
 	flight  *flight
-	space   flight // memory of flight, reused
-	queued  bool   // it is in the committer's queue
+	queued  bool // it is in the committer's queue
 
 	// stashed holds events to be committed before the next write; early is what must
 	// be done before they are durable.
@@ -160,10 +159,9 @@ func (lg *Log) stamp(events []store.Event, clock time.Time) {
 	}
 }
 
-// takeOff moves the pending writes into a flight: all of them, or only the first if
-// that must be alone.
-func (lg *Log) takeOff() *flight {
-	f := &lg.space
+// takeOff moves the pending writes into f: all of them, or only the first if that must
+// be alone.
+func (lg *Log) takeOff(f *flight) *flight {
 	n := 1
 	if !lg.pending[0].Alone {
 		// Nothing may follow a write that yields the run.
@@ -252,12 +250,12 @@ func (lg *Log) buildPlain(w *Write) {
 	f := lg.flight
 	c := &f.change[0]
 	if !f.plain {
-		*c, f.plain = store.Change{RunID: lg.id}, true
+		*c, f.plain = store.Change{}, true
 	}
 	for i := range w.Events {
 		lg.head.Append(lg.id, &w.Events[i])
 	}
-	c.Expect.Epoch, c.Events = lg.head.Epoch, w.Events
+	c.RunID, c.Expect.Epoch, c.Events = lg.id, lg.head.Epoch, w.Events
 }
 
 // handBack takes back the places of the flight: the store has not accepted its

@@ -68,6 +68,9 @@ func (c *Committer) land(lg *Log, err error) {
 		lg.owner.Landed(&f.change[0])
 	}
 	f.settle(err)
+	if err == nil && !f.sent.unknown {
+		c.flights.landed(f)
+	}
 	if over := lg.owner.Lost(); over != nil {
 		lg.settlePending(over)
 		return
