@@ -240,7 +240,7 @@ Nobody executes order-42 (interrupted). Resume with: shop durable run checkout -
 	},
 	{
 		name: "doctor", line: "durable doctor",
-		want: `✓ schema     3
+		want: `✓ schema     4
 ✓ store      sqlite, presence by file lock, 5 runs
 ✓ executors  0 live
 ! stuck      1 run cannot go on             durable stuck
@@ -250,11 +250,11 @@ Nobody executes order-42 (interrupted). Resume with: shop durable run checkout -
 	},
 	{
 		name: "schema status", line: "durable schema status",
-		want: "Schema 3, as this program needs it.\n",
+		want: "Schema 4, as this program needs it.\n",
 	},
 	{
 		name: "schema migrate", line: "durable schema migrate --dry-run",
-		want: `Schema 3, as this program needs it.
+		want: `Schema 4, as this program needs it.
 Dry run: nothing changed.
 `,
 	},
@@ -310,7 +310,7 @@ Session interrupted. Resume with: shop durable run checkout --resume order-42
 	},
 	{
 		name: "doctor of a damaged store", line: "durable doctor", before: func(d *desk) { d.old("order-42") },
-		want: `✓ schema     3
+		want: `✓ schema     4
 ✓ store      sqlite, presence by file lock, 5 runs
 ✓ executors  0 live
 ! stuck      1 run cannot go on             durable stuck

@@ -13,6 +13,9 @@ type Dialect struct {
 	Array func([]string) any
 	// Bar is a column as an expression that no index has.
 	Bar func(column string) string
+	// Unfinished is a condition of the runs that have not ended, in the words of the index
+	// that they have.
+	Unfinished string
 	// Owned are conditions, of which one is true for each run with an owner. Each is that
 	// of an index by owner.
 	Owned []string

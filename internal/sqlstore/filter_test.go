@@ -13,11 +13,11 @@ import (
 )
 
 var dialect = sqlstore.Dialect{
-	Param: func(n int) string { return fmt.Sprintf("?%d", n) },
-	AnyOf: func(column, param string) string { return column + " IN (SELECT value FROM json_each(" + param + "))" },
-	Array: func(list []string) any { return strings.Join(list, ",") },
-	Bar:   func(column string) string { return "+" + column },
-	Owned: []string{"owner <> ''"}, Mail: "inbox > seen", Queued: true, LimitFirst: true,
+	Param:      func(n int) string { return fmt.Sprintf("?%d", n) },
+	AnyOf:      func(column, param string) string { return column + " IN (SELECT value FROM json_each(" + param + "))" },
+	Array:      func(list []string) any { return strings.Join(list, ",") },
+	Bar:        func(column string) string { return "+" + column },
+	Unfinished: "status NOT IN ('completed', 'failed', 'cancelled')", Owned: []string{"owner <> ''"}, Mail: "inbox > seen", Queued: true, LimitFirst: true,
 	Runs: "durable_runs", Attributes: "durable_attributes", LastSeq: "(SELECT max(seq) FROM durable_events WHERE run_no = no)",
 }
 

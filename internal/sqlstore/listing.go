@@ -235,7 +235,7 @@ func (w *where) owners(f *store.Filter, gone []string) {
 	w.among("owner", f.Owners)
 	if f.Orphaned {
 		w.add("", "owner <> ''")
-		w.add("", "status NOT IN ('completed', 'failed', 'cancelled')")
+		w.add("", w.d.Unfinished)
 		if len(gone) == 0 {
 			w.add("", "1 = 0") // all owners live
 		} else {

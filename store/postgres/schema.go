@@ -237,6 +237,7 @@ func (s *Store) dialect() sqlstore.Dialect {
 			}
 			return "(" + column + " || '')"
 		},
+		Unfinished: "status NOT IN ('completed', 'failed', 'cancelled')",
 		Owned:      []string{"owner <> ''"},
 		Mail:       "mail AND inbox > seen",
 		Hashed:     func(text string) string { return "md5(" + text + ")" },

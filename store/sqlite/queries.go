@@ -79,6 +79,9 @@ func (q *queries) names() map[string]**query {
 	}
 }
 
+// unfinished is what the index of unfinished runs says of them.
+const unfinished = "status <> 'completed' AND status <> 'failed' AND status <> 'cancelled'"
+
 func loadQueries(o Options) (*queries, error) {
 	rename, err := sqlstore.Prefixed(o.Prefix)
 	if err != nil {
@@ -108,8 +111,7 @@ func loadQueries(o Options) (*queries, error) {
 			AnyOf:  func(column, param string) string { return column + " IN (SELECT value FROM json_each(" + param + "))" },
 			Array:  jsonArray,
 			Bar:    func(column string) string { return "+" + column },
-			Owned:  []string{"status NOT IN ('completed', 'failed', 'cancelled')", "owner <> '' AND status IN ('completed', 'failed', 'cancelled')"},
-			Queued: true, LimitFirst: true,
+			Queued: true, LimitFirst: true, Unfinished: unfinished, Owned: []string{unfinished, "owner <> '' AND (status = 'completed' OR status = 'failed' OR status = 'cancelled')"},
 			Mail: "no IN (SELECT m.no FROM " + rename("durable_runs") + " AS m WHERE m.inbox > m.seen)",
 			Runs: rename("durable_runs"), Attributes: rename("durable_attributes"),
 			LastSeq: "(SELECT max(e.place) FROM " + rename("durable_events") + " AS e WHERE e.place > no << 28 AND e.place < (no + 1) << 28) & 268435455",

@@ -35,25 +35,25 @@ DELETE FROM durable_executors WHERE id = ?1
 -- after ?1 of each: of all runs, and of those that may be claimed when it fires.
 -- A walk over the index, as in lanes.
 WITH RECURSIVE lane (no) AS (
-  SELECT (SELECT no FROM durable_runs WHERE status NOT IN ('completed', 'failed', 'cancelled') ORDER BY owner, workflow, version, queue LIMIT 1)
+  SELECT (SELECT no FROM durable_runs WHERE status <> 'completed' AND status <> 'failed' AND status <> 'cancelled' ORDER BY owner, workflow, version, queue LIMIT 1)
   UNION ALL
   SELECT coalesce(
-    (SELECT n.no FROM durable_runs AS n WHERE n.status NOT IN ('completed', 'failed', 'cancelled') AND n.owner = r.owner AND n.workflow = r.workflow AND n.version = r.version AND n.queue > r.queue
+    (SELECT n.no FROM durable_runs AS n WHERE n.status <> 'completed' AND n.status <> 'failed' AND n.status <> 'cancelled' AND n.owner = r.owner AND n.workflow = r.workflow AND n.version = r.version AND n.queue > r.queue
       ORDER BY n.queue LIMIT 1),
-    (SELECT n.no FROM durable_runs AS n WHERE n.status NOT IN ('completed', 'failed', 'cancelled') AND n.owner = r.owner AND n.workflow = r.workflow AND n.version > r.version
+    (SELECT n.no FROM durable_runs AS n WHERE n.status <> 'completed' AND n.status <> 'failed' AND n.status <> 'cancelled' AND n.owner = r.owner AND n.workflow = r.workflow AND n.version > r.version
       ORDER BY n.version, n.queue LIMIT 1),
-    (SELECT n.no FROM durable_runs AS n WHERE n.status NOT IN ('completed', 'failed', 'cancelled') AND n.owner = r.owner AND n.workflow > r.workflow
+    (SELECT n.no FROM durable_runs AS n WHERE n.status <> 'completed' AND n.status <> 'failed' AND n.status <> 'cancelled' AND n.owner = r.owner AND n.workflow > r.workflow
       ORDER BY n.workflow, n.version, n.queue LIMIT 1),
-    (SELECT n.no FROM durable_runs AS n WHERE n.status NOT IN ('completed', 'failed', 'cancelled') AND n.owner > r.owner
+    (SELECT n.no FROM durable_runs AS n WHERE n.status <> 'completed' AND n.status <> 'failed' AND n.status <> 'cancelled' AND n.owner > r.owner
       ORDER BY n.owner, n.workflow, n.version, n.queue LIMIT 1))
   FROM lane JOIN durable_runs AS r ON r.no = lane.no
 )
 SELECT o.owner, o.workflow, o.version, o.queue,
   (SELECT min(r.wake_at) FROM durable_runs AS r
-    WHERE r.status NOT IN ('completed', 'failed', 'cancelled') AND r.owner = o.owner AND r.workflow = o.workflow AND r.version = o.version AND r.queue = o.queue
+    WHERE r.status <> 'completed' AND r.status <> 'failed' AND r.status <> 'cancelled' AND r.owner = o.owner AND r.workflow = o.workflow AND r.version = o.version AND r.queue = o.queue
       AND r.wake_at > ?1) AS next_own,
   (SELECT r.wake_at FROM durable_runs AS r
-    WHERE r.status NOT IN ('completed', 'failed', 'cancelled') AND r.owner = o.owner AND r.workflow = o.workflow AND r.version = o.version AND r.queue = o.queue
+    WHERE r.status <> 'completed' AND r.status <> 'failed' AND r.status <> 'cancelled' AND r.owner = o.owner AND r.workflow = o.workflow AND r.version = o.version AND r.queue = o.queue
       AND r.wake_at > ?1 AND NOT r.paused AND NOT (r.status = 'interrupted' AND r.code NOT IN ('', 'not_registered'))
     ORDER BY r.wake_at LIMIT 1) AS next_free
 FROM lane JOIN durable_runs AS o ON o.no = lane.no
@@ -61,12 +61,12 @@ FROM lane JOIN durable_runs AS o ON o.no = lane.no
 -- name: owners (own)
 -- Who owns unfinished runs, found from owner to owner along the index.
 WITH RECURSIVE owners (owner) AS (
-  SELECT min(owner) FROM durable_runs WHERE status NOT IN ('completed', 'failed', 'cancelled')
+  SELECT min(owner) FROM durable_runs WHERE status <> 'completed' AND status <> 'failed' AND status <> 'cancelled'
   UNION ALL
-  SELECT (SELECT min(r.owner) FROM durable_runs AS r WHERE r.status NOT IN ('completed', 'failed', 'cancelled') AND r.owner > owners.owner)
+  SELECT (SELECT min(r.owner) FROM durable_runs AS r WHERE r.status <> 'completed' AND r.status <> 'failed' AND r.status <> 'cancelled' AND r.owner > owners.owner)
   FROM owners WHERE owner IS NOT NULL
 )
 SELECT owner FROM owners WHERE owner <> ''
 
 -- name: mail_of (own)
-SELECT id, inbox FROM durable_runs WHERE owner = ?1 AND inbox > seen AND status NOT IN ('completed', 'failed', 'cancelled') ORDER BY no
+SELECT id, inbox FROM durable_runs WHERE owner = ?1 AND inbox > seen AND status <> 'completed' AND status <> 'failed' AND status <> 'cancelled' ORDER BY no
