@@ -22,13 +22,14 @@ type sqlRequests struct{ eng *Engine }
 // newDrainer returns what answers requests that programs have made by SQL; nil if the
 // store has no table of them, or this engine executes nothing.
 func newDrainer(e *Engine) *requests.Drainer {
-	table := store.CapabilitiesOf(e.store).Requests
+	can := store.CapabilitiesOf(e.store)
+	table := can.Requests
 	if table == nil || len(e.program.defs.served) == 0 {
 		return nil
 	}
 	// A store that tells of requests is hardly asked for those of which it has not told.
 	every := e.options.Lease
-	if store.CapabilitiesOf(e.store).Notifier == nil {
+	if !can.HearsRequests {
 		every /= 5
 	}
 	d := &requests.Drainer{

@@ -56,6 +56,14 @@ const (
 	NewsTime
 )
 
+// RequestHearer is a Notifier that may not hear of the requests that programs insert (see Requests):
+// it depends on how the store was opened.
+type RequestHearer interface {
+	// HearsRequests reports whether Notify tells of them. If not, an executor has to look for
+	// them often.
+	HearsRequests() bool
+}
+
 // Meter is a store that counts its operations.
 type Meter interface {
 	// Counts returns totals since the store was opened.
@@ -135,6 +143,9 @@ type Capabilities struct {
 	Maintainer    Maintainer
 	Schedules     Schedules
 	Requests      Requests
+	// HearsRequests: the Notifier tells of requests, which it does unless it is a RequestHearer
+	// that says otherwise.
+	HearsRequests bool
 	Loader        Loader
 	RunKinds      RunKinds
 }
@@ -158,6 +169,8 @@ func CapabilitiesOf(s Store) Capabilities {
 	c.Maintainer, _ = s.(Maintainer)
 	c.Schedules, _ = s.(Schedules)
 	c.Requests, _ = s.(Requests)
+	h, depends := s.(RequestHearer)
+	c.HearsRequests = c.Notifier != nil && (!depends || h.HearsRequests())
 	c.Loader, _ = s.(Loader)
 	c.RunKinds, _ = s.(RunKinds)
 	return c

@@ -231,6 +231,12 @@ func (n *notices) close() {
 	}
 }
 
+// listens reports whether notices of other processes are heard.
+func (s *Store) listens() bool { return s.listener != nil && s.sessionLocks }
+
+// HearsRequests implements store.RequestHearer.
+func (s *Store) HearsRequests() bool { return s.listens() }
+
 // Notify implements store.Notifier. Its first notice comes once the listening
 // connection is established, or has failed; in the second case another notice
 // follows when it is established.
@@ -249,7 +255,7 @@ func (s *Store) Notify(ctx context.Context, fn func(store.Notice)) error {
 		defer n.mu.Unlock()
 		delete(n.hearers, h)
 	}()
-	if s.listener != nil && s.sessionLocks {
+	if s.listens() {
 		s.listener.start()
 		select {
 		case <-ctx.Done():

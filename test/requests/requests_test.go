@@ -15,6 +15,8 @@ import (
 
 	"github.com/holdfast-dev/holdfast/durable"
 	"github.com/holdfast-dev/holdfast/store"
+	"github.com/holdfast-dev/holdfast/store/postgres"
+	"github.com/holdfast-dev/holdfast/test/pgtest"
 )
 
 func TestAProgramStartsSignalsAndReadsTheResultBySQL(t *testing.T) {
@@ -293,4 +295,25 @@ func TestAnswersAreDeletedAfterATime(t *testing.T) {
 		c.until(`SELECT count(*) FROM durable_requests WHERE run_id LIKE '%o%'`)
 		require.Equal(t, 1, c.int(`SELECT count(*) FROM durable_requests WHERE run_id = 'young'`), "a week, unless something else is said")
 	})
+}
+
+// Where a store is not told of requests, an engine looks for them every fifth of its lease, as the guide says.
+func TestRequestsAreFoundSoonWhereTheServerDoesNotTellOfThem(t *testing.T) {
+	p := place{"postgres", pgtest.DSN(t)}
+	st, err := postgres.OpenOptions(p.dsn, postgres.Options{Pooled: true}) // a pooler carries no LISTEN
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, st.Close()) })
+	eng, err := durable.Open(t.Context(), st, options(ship))
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, eng.Close()) })
+	_, err = eng.Recover(t.Context())
+	require.NoError(t, err)
+	c := p.program(t)
+	began := time.Now()
+	for i := range 3 {
+		id := fmt.Sprint("r", i)
+		c.exec(`INSERT INTO durable_requests (kind, workflow, run_id, input) VALUES ('start', 'ship', ?, '{"item":"lamp"}')`, id)
+		c.answer(`run_id = ?`, id)
+	}
+	require.Less(t, time.Since(began), 2*5*time.Second, "two of them wait for a whole pause each, of a second and not of a lease")
 }
