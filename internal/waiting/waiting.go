@@ -263,14 +263,8 @@ func (s *Set) look(now, later []*awaited) {
 			ask = append(ask, r.id)
 		}
 	}
-	ended, err := s.ended(ask)
-	for _, id := range ended {
+	for _, id := range s.ended(ask) {
 		load = append(load, byID[id])
-	}
-	if err != nil {
-		for _, id := range ask {
-			s.tell(byID[id], Verdict{Unread: err})
-		}
 	}
 	s.load(load)
 	for _, r := range all {
@@ -278,13 +272,16 @@ func (s *Set) look(now, later []*awaited) {
 	}
 }
 
-// ended returns those runs of which a waiter may have to be told something.
-func (s *Set) ended(ids []string) (some []string, err error) {
+// ended returns those runs of which a waiter may have to be told something. If they cannot be
+// listed, it returns all of them: each is loaded then, and what is wrong with one is not told to
+// those who wait for another.
+func (s *Set) ended(ids []string) (some []string) {
 	for from := 0; from < len(ids); from += someIDs {
 		part := ids[from:min(from+someIDs, len(ids))]
 		page, err := s.o.Store.List(s.ctx, store.Filter{IDs: part, Statuses: ends, Limit: len(part)})
 		if err != nil {
-			return some, err
+			some = append(some, part...)
+			continue
 		}
 		for i := range page.Runs {
 			if row := &page.Runs[i]; !row.Paused || row.Status.Terminal() {
@@ -292,7 +289,7 @@ func (s *Set) ended(ids []string) (some []string, err error) {
 			}
 		}
 	}
-	return some, nil
+	return some
 }
 
 // noMessages reads a run without its history and its inbox.
