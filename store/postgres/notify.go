@@ -231,11 +231,8 @@ func (n *notices) close() {
 	}
 }
 
-// listens reports whether notices of other processes are heard.
-func (s *Store) listens() bool { return s.listener != nil && s.sessionLocks }
-
-// HearsRequests implements store.RequestHearer.
-func (s *Store) HearsRequests() bool { return s.listens() }
+// HearsRequests implements store.RequestHearer: it tells whether this handle listens.
+func (s *Store) HearsRequests() bool { return s.listener != nil && s.sessionLocks }
 
 // Notify implements store.Notifier. Its first notice comes once the listening
 // connection is established, or has failed; in the second case another notice
@@ -255,7 +252,7 @@ func (s *Store) Notify(ctx context.Context, fn func(store.Notice)) error {
 		defer n.mu.Unlock()
 		delete(n.hearers, h)
 	}()
-	if s.listens() {
+	if s.HearsRequests() {
 		s.listener.start()
 		select {
 		case <-ctx.Done():

@@ -47,7 +47,7 @@ var (
 		"internal/history.Audit": {28, 49, 5},
 		"cli.invocation":         {9, 56, 7},
 		"store/sqlite.Store":     {24, 85, 24},
-		"store/postgres.Store":   {28, 117, 24},
+		"store/postgres.Store":   {28, 118, 24},
 	}
 )
 
