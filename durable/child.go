@@ -175,7 +175,21 @@ func (fam *families) holderOf(id string) *store.Run {
 func (ch *child) bearAs(def *definition, input []byte, o *startOptions) error {
 	s := ch.call.scope
 	e := s.run.eng
+	defer func(enqueue bool) { o.line.enqueue = enqueue }(o.line.enqueue) // for another try
 	r, events := e.birth(s.trace.Settled(s.run.ctx), def, ch.id, input, o)
+	if r.def != nil && e.roster.addNew(r) != nil {
+		// A run with this id is executed here: the workflow chose an id that is in use, or an
+		// execution of this run that was lost waits for the store's answer to its own start of
+		// the child. The store decides whether it is the same run. If it is not there, it must
+		// not be created as one that this engine executes; whoever claims it executes it.
+		r.cancel(nil) // this execution does not begin
+		o.line.enqueue = true
+		r, events = e.birth(s.trace.Settled(s.run.ctx), def, ch.id, input, o)
+	}
+	here := r.def != nil
+	if !here {
+		r.cancel(nil)
+	}
 	change := r.log.Conceive(&r.row, events)
 	r.bornAt = events[0].At
 	change.Hold = o.exclusive
@@ -184,17 +198,6 @@ func (ch *child) bearAs(def *definition, input []byte, o *startOptions) error {
 		w.Send[i].IfLive = true // a child that exists already may have ended
 	}
 	unique := ch.evaded || ch.derived && s.run.row.Branch == 0 && s.run.offspring.noneBefore()
-	here := r.def != nil
-	if here {
-		if err := e.roster.addNew(r); err != nil {
-			// A run with this id is already executed here: the workflow chose an id that
-			// is in use. The store decides whether it is the same run.
-			here = false
-		}
-	}
-	if !here {
-		r.cancel(nil) // this execution does not begin
-	}
 	ev := store.Event{Type: store.ChildStarted, Data: history.Encode(&history.ChildBegun{Child: ch.id, Abandon: ch.abandon, Chosen: !ch.derived, Evaded: ch.evaded})}
 	var err error
 	if ch.began, err = s.recordWith(&ch.call, ev, w); err == nil {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"slices"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -287,5 +288,67 @@ func TestAStartWhoseCallerLeavesASilentStoreIsExecuted(t *testing.T) {
 		require.Equal(t, time.Second, time.Since(began))
 		pass(time.Minute)
 		w.eventually("r", store.Completed)
+	})
+}
+
+// A parent that was lost and taken back starts its child while this engine still has
+// the first execution's start of that child, which the store has not answered: the
+// child is executed, and not left with an owner that does not know it.
+func TestAChildIsNotOwnedByAnEngineThatOnlyTriesToStartIt(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		kid := durable.Define("kid", func(ctx context.Context, _ int) (int, error) { return durable.Step(ctx, "work", one) })
+		family := durable.Define("family", func(ctx context.Context, _ int) (int, error) {
+			one := durable.Go(ctx, "one", func(ctx context.Context) (int, error) { return kid.Run(ctx, durable.AutoID, 0) })
+			return one.Wait(ctx)
+		})
+		o := durable.Options{Workflows: []durable.Definition{kid, family}}
+		bearing := func(batch []store.Change) bool {
+			return slices.ContainsFunc(batch, func(c store.Change) bool { return len(c.Start) > 0 })
+		}
+		w.boot(t, o)
+		first := w.eng
+		var asleep, held atomic.Bool
+		release := make(chan struct{})
+		w.disk.tamper(func(batch []store.Change, forward func() []error) []error {
+			if bearing(batch) && held.CompareAndSwap(false, true) {
+				<-release
+			}
+			return forward()
+		})
+		w.disk.tamperCalls(func(call string, forward func() error) error {
+			if asleep.Load() && call == "beat" {
+				return errDisk
+			}
+			return forward()
+		})
+		asleep.Store(true)
+		start(t, w, family, "f", 0)
+		synctest.Wait()
+		require.True(t, held.Load())
+		w.expire()
+
+		w.open(t, o) // it takes the parent, and is killed before it has started the child
+		second := w.disk
+		second.tamper(func(batch []store.Change, forward func() []error) []error {
+			if bearing(batch) {
+				second.cut()
+				return all(batch, store.ErrClosed)
+			}
+			return forward()
+		})
+		_, _ = w.eng.Recover(w.ctx())
+		synctest.Wait()
+		require.Equal(t, w.eng.ID(), w.row("f").Owner)
+		w.crash()
+		asleep.Store(false)
+		w.expire()
+		pass(2 * w.lease)
+
+		require.Equal(t, first.ID(), w.row("f").Owner)
+		w.row("f/one/kid") // it was started
+		close(release)
+		w.eventually("f", store.Completed)
+		require.Equal(t, store.Completed, w.row("f/one/kid").Status)
+		require.Empty(t, w.log.find("did not execute"))
 	})
 }
