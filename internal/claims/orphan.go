@@ -20,6 +20,7 @@ type orphanPass struct {
 
 	resume toContinue
 	try    []string // suspects
+	seen   int      // runs that were listed
 	back   []func() // give back the room that was set aside for resume
 }
 
@@ -34,6 +35,7 @@ var (
 func (p *orphanPass) all(ctx context.Context, statuses ...store.Status) error {
 	return p.o.eachSlice(ctx, store.Filter{Orphaned: true, Statuses: statuses}, "interrupted", func(rows []*store.Run, ends *tails) error {
 		defer p.carryOut(ctx)
+		p.seen += len(rows)
 		p.judge.tails = ends
 		for _, row := range rows {
 			if err := p.take(ctx, row); err != nil {

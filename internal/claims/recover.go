@@ -6,6 +6,7 @@ import (
 	"log/slog"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/holdfast-dev/holdfast/internal/commit"
@@ -26,9 +27,14 @@ type Recovery struct {
 	comparing sync.Mutex // held while waiting runs are compared with their events, slice by slice
 	sifting   sync.Mutex // held for as long as a sift takes, with its report
 
+	// mayRest: executors that are gone may own runs that rest. Where they own none, they get none:
+	// only what they executed is then listed, after each beat, until others are gone.
+	mayRest atomic.Bool
+
 	// Used by Tend alone.
 	turn     int // of the checks that follow heartbeats
 	reminded bool
+	gone     []string // as the last beat said
 }
 
 // NewRecovery returns the recovery that belongs to c.

@@ -2,6 +2,7 @@ package claims
 
 import (
 	"context"
+	"slices"
 	"time"
 
 	"github.com/holdfast-dev/holdfast/internal/nudge"
@@ -27,14 +28,23 @@ func (rc *Recovery) takeOver(ctx context.Context) {
 	var rep Report
 	pass := rc.orphanPass(&rep)
 	err := pass.all(ctx, cutOff...)
-	if err == nil && !rc.claims.sieve.leaves() {
-		err = pass.all(ctx, resting...)
+	if err == nil && rc.mayRest.Swap(false) {
+		leaves, before := rc.claims.sieve.leaves(), pass.seen
+		if !leaves {
+			err = pass.all(ctx, resting...)
+		}
+		if leaves || err != nil || pass.seen > before {
+			rc.mayRest.Store(true)
+		}
 	}
 	if err != nil {
 		if ctx.Err() == nil {
 			rc.o.Log.Warn("durable: taking over runs of a lost executor failed; the next beat tries again", "error", err)
 		}
 		return
+	}
+	if len(rep.Repaired) > 0 {
+		rc.mayRest.Store(true)
 	}
 	if n := len(rep.Resumed) + len(rep.Deferred) + len(rep.Failed) + len(rep.Suspects) + len(rep.Quarantine); n > 0 {
 		rc.o.Log.Info("durable: took over runs of a lost executor", "resumed", len(rep.Resumed), "deferred", len(rep.Deferred), "failed", len(rep.Failed), "suspects", len(rep.Suspects), "quarantined", len(rep.Quarantine))
@@ -63,6 +73,10 @@ func (rc *Recovery) Tend(p *store.Pulse) {
 		c.owned.audit()
 	}
 	if c.Recovered() && !rc.o.Runs.Closing() {
+		if !slices.Equal(p.Gone, rc.gone) {
+			rc.gone = slices.Clone(p.Gone)
+			rc.mayRest.Store(true)
+		}
 		if len(p.Gone) > 0 {
 			nudge.Send(c.orphans)
 		}

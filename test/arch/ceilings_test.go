@@ -16,7 +16,7 @@ var (
 	packageCeilings = map[string]struct{ files, lines, upward, longestFile, longestFunc int }{
 		"durable":          {86, 16450, 127, 530, 80},
 		"operate":          {28, 6000, 3, 545, 70},
-		"internal/claims":  {22, 3011, 5, 330, 47},
+		"internal/claims":  {22, 3030, 5, 330, 47},
 		"internal/commit":  {15, 1870, 7, 312, 47},
 		"internal/history": {31, 5250, 10, 470, 80},
 		"internal/payload": {12, 2500, 10, 530, 56},

@@ -140,6 +140,7 @@ type fatal struct {
 	which func(write any) bool
 	dying func() // is called just before; nil: nothing is
 	n     atomic.Int64
+	over  atomic.Bool // it does not die any more
 }
 
 // die ends this process as nothing can prevent.
@@ -162,7 +163,7 @@ func (f *fatal) die() {
 }
 
 func (f *fatal) write(what any, do func()) {
-	dies := f.which(what) && f.n.Add(1) == f.at
+	dies := f.which(what) && f.n.Add(1) == f.at && !f.over.Load()
 	if dies && !f.after {
 		f.die()
 	}

@@ -76,6 +76,7 @@ func patients(st store.Store, o orders) error {
 			return err
 		}
 		if n[""] == patientCount {
+			f.over.Store(true)
 			fmt.Println("writes", f.n.Load())
 			return eng.Close()
 		}

@@ -278,12 +278,13 @@ func TestATransactionOnAServerThatTakesNoWritesIsMadeAgainOnAnotherConnection(t 
 			const open = 8 // as many as there are at a time
 			var together sync.WaitGroup
 			together.Add(open)
+			var arrived [open]sync.Once // a body that is made again has
 			wf := durable.Define("w", func(ctx context.Context, _ int) (int, error) {
 				g := durable.NewGroup(ctx)
 				for i := range open {
 					g.Go(fmt.Sprint(i), func(ctx context.Context) error {
 						_, err := durable.Transact(ctx, "age", func(_ context.Context, tx *sqlx.Tx) (int, error) {
-							together.Done()
+							arrived[i].Do(together.Done)
 							together.Wait()
 							_, err := tx.Exec(`SET SESSION CHARACTERISTICS AS TRANSACTION READ ONLY`) // of those to come
 							return 0, err
