@@ -51,9 +51,9 @@ func (mr *mailroom) sending(list []store.Message) (done func()) {
 	}
 }
 
-// hears notes that the engine has heard of a message with this number; negative: of any. It
-// reports whether the store must be read now: the run does not know the message, and none of
-// this engine is on its way.
+// hears notes that the engine has heard of a message with this number; negative: of one whose
+// number is unknown. It reports whether the store must be read now: the run does not know the
+// message, and none of this engine is on its way.
 func (b *inbox) hears(last int64) bool {
 	if last < 0 {
 		last = math.MaxInt64

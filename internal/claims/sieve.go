@@ -13,7 +13,7 @@ import (
 // A sieve keeps the loop from claiming waiting runs that may contradict their events, until Recover
 // has compared all that wait: what is repaired follows its policy, for which a claim does not ask. Of
 // most of them the row and the last event, which a claim sees, show that they are consistent. It
-// passes over the others, and they are compared next, wherever they stand in the listing.
+// passes over the others, which are compared next, wherever they stand in the listing.
 type sieve struct {
 	o    *Options
 	bell chan struct{} // a claim has passed over some
@@ -22,7 +22,7 @@ type sieve struct {
 	until  chan struct{}    // closed when all are compared; nil: nothing is passed over
 	told   map[string]bool  // what claims have passed over
 	passed map[string]int64 // what was compared since, by the last event that its log had then
-	found  Report           // while that was done
+	found  Report           // by these comparisons
 	kept   map[string]bool  // what is being compared: if it is repaired, whoever compares it continues it
 	late   bool             // a take-over has left to Recover what rests
 }
@@ -57,7 +57,8 @@ func (s *sieve) spares(row *store.Run) bool {
 	return true
 }
 
-// shut begins to pass over runs. until is closed when that ends; first is false if it had begun.
+// shut begins to pass over runs. until is closed when that ends; first is false if it had begun
+// before.
 func (s *sieve) shut() (until <-chan struct{}, first bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -76,7 +77,8 @@ func (s *sieve) leaves() bool {
 	return s.until != nil
 }
 
-// open ends it: all are compared. late says that a take-over has left some, which may be others.
+// open ends that: all are compared. late says that a take-over has left runs, perhaps others than
+// those.
 func (s *sieve) open() (late bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

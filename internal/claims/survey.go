@@ -19,10 +19,10 @@ type Announce func(ctx context.Context, row *store.Run) (approvals int, err erro
 // surveyTime is how long Recover waits for its survey. A longer one goes on in the background.
 const surveyTime = 5 * time.Second
 
-// survey looks at the runs that wait or are pending, which no claim waits for: it repairs those that
-// contradict their events, restores approvals, and reports what is stuck. The report that it returns
-// is partial if that takes long; then the log has the rest. A ctx that ends before
-// it returns ends the look; one that ends afterwards does not.
+// survey looks at the runs that wait or are pending; no claim waits for that. It repairs those that
+// contradict their events, restores approvals, and reports what is stuck. If that takes longer than
+// surveyTime, the report that it returns is partial, and the log has the rest. A ctx that ends before
+// survey returns ends the look; one that ends afterwards does not.
 func (rc *Recovery) survey(ctx context.Context, rep Report, announce Announce) (Report, error) {
 	done := make(chan surveyed, 1) // nobody may wait for it any more
 	look, stop := context.WithCancelCause(context.WithoutCancel(ctx))
@@ -68,7 +68,7 @@ type surveyed struct {
 	err error
 }
 
-// await says in the log if a survey fails for which no Recover waits any more.
+// await logs the failure of a survey for which no Recover waits any more.
 func (rc *Recovery) await(done <-chan surveyed) {
 	rc.o.Runs.Background(func(ctx context.Context) {
 		select {
@@ -243,7 +243,7 @@ func (rc *Recovery) reconcileWaiting(ctx context.Context, rep *Report) error {
 	return nil
 }
 
-// compare compares waiting runs with their events. live are the other executors that live.
+// compare compares waiting runs with their events. live has the other live executors.
 func (rc *Recovery) compare(ctx context.Context, rows []*store.Run, ends *tails, live map[string]bool, rep *Report) error {
 	rc.comparing.Lock()
 	defer rc.comparing.Unlock()

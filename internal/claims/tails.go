@@ -10,11 +10,11 @@ import (
 	"github.com/holdfast-dev/holdfast/store"
 )
 
-// recoverSlice is how many runs recovery reads, decides about and continues at a time.
+// recoverSlice is how many runs recovery reads, judges and continues at a time.
 const recoverSlice = maxClaimBatch
 
 // tailSet is how many ends of logs are read in one call: their payloads, which no decision needs,
-// are in memory until the next.
+// are in memory until the next call.
 const tailSet = 64
 
 // tails are the ends of the logs of runs that are decided about together: those that the
@@ -31,7 +31,7 @@ type tail struct {
 	err    error
 }
 
-// tailsOf reads the ends of the logs of those rows that cannot be decided about without.
+// tailsOf reads the ends of the logs of those rows about which nothing can be decided without them.
 func (o *Options) tailsOf(ctx context.Context, rows []*store.Run) *tails {
 	t := &tails{o: o, read: map[string]tail{}}
 	var loads []store.RunCursor
@@ -57,8 +57,8 @@ func (o *Options) tailsOf(ctx context.Context, rows []*store.Run) *tails {
 	return t
 }
 
-// needsTail reports whether the last event of a run does not show whether it is consistent, or
-// whether it has ended processes.
+// needsTail reports whether it takes more than the last event of a run to tell whether it is
+// consistent, or whether it has ended processes.
 func (o *Options) needsTail(row *store.Run) bool {
 	if row.Last == nil || !o.Program.Has(row.Workflow, row.Version) {
 		return false

@@ -21,7 +21,7 @@ import (
 
 // Sets loads runs in sets.
 type Sets struct {
-	ctx    context.Context // of what a set reads, which concerns many callers
+	ctx    context.Context // for what a set reads on behalf of many callers
 	store  store.Store
 	loader store.Loader // nil: the store loads one at a time
 
@@ -35,7 +35,7 @@ type Sets struct {
 type wanted struct {
 	store.RunCursor
 	store.Loaded
-	left bool           // whoever waited for it does not any more; guarded by the mutex
+	left bool           // its caller waits no longer; guarded by the mutex
 	lead chan []*wanted // gets the set to load, if it is this one's turn to do so
 	done chan struct{}
 }
@@ -105,8 +105,7 @@ func (s *Sets) begin() {
 	}
 }
 
-// leave ends the wait of one who no longer wants to load. If it was to load a set, another of the
-// set does so.
+// leave ends the wait of a caller. If that was to load a set, another caller of the set does so.
 func (s *Sets) leave(w *wanted) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -125,8 +124,8 @@ func (s *Sets) leave(w *wanted) {
 	}
 }
 
-// load loads a set. One run is loaded for as long as its ctx lasts; a set, whatever becomes of
-// those who wait for it.
+// load loads a set. A single run is loaded for as long as its ctx lasts; a larger set, even if
+// nobody waits for it any more.
 func (s *Sets) load(ctx context.Context, set []*wanted) {
 	asked := make([]store.RunCursor, len(set))
 	for i, w := range set {
@@ -151,7 +150,7 @@ func (s *Sets) load(ctx context.Context, set []*wanted) {
 	}
 }
 
-// errNothing is the outcome of loads to which the store has not said anything.
+// errNothing is the outcome of loads that the store did not answer.
 var errNothing = errors.New("durable: LoadAll of the store did not return an outcome for each run: see S43 of its contract")
 
 // until yields events as long as ctx has not ended.

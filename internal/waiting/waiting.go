@@ -74,7 +74,7 @@ type Waiter struct {
 	c     chan Verdict
 	s     *Set
 	run   *awaited
-	round int64 // the last one that had begun before
+	round int64 // the last round that had begun when it joined
 }
 
 // New returns a Set without waiters.
@@ -214,7 +214,7 @@ func (s *Set) due() (now, later []*awaited, wait time.Duration, ok bool) {
 		s.next = at.Add(max(s.o.Last, s.o.NearLast))
 		for _, r := range s.of {
 			switch {
-			case r.due.IsZero(): // is under way
+			case r.due.IsZero(): // a look at it is under way
 			case !r.due.Add(-r.pause / 2).After(at):
 				// Together with others that are due, though a little early: each alone would
 				// be a look of its own.
@@ -231,14 +231,14 @@ func (s *Set) due() (now, later []*awaited, wait time.Duration, ok bool) {
 	return now, later, max(s.next.Sub(at), 0), true
 }
 
-// wholeEvery is after how many looks at what a run's status is it is loaded although that says
-// nothing: it may have been deleted.
+// wholeEvery says at which looks a run is loaded even if its status says nothing: every 16th. It
+// may have been deleted.
 const wholeEvery = 16
 
 // someIDs bounds how many runs one listing asks for.
 const someIDs = 500
 
-// ends are the statuses of which a waiter may have to be told.
+// ends are the statuses that a waiter may have to be told of.
 var ends = []store.Status{store.Completed, store.Failed, store.Cancelled, store.Interrupted}
 
 // look looks at the runs of a round, and tells their waiters.
@@ -272,7 +272,7 @@ func (s *Set) look(now, later []*awaited) {
 	}
 }
 
-// ended returns those runs of which a waiter may have to be told something. If they cannot be
+// ended returns those runs whose waiters may have to be told something. If they cannot be
 // listed, it returns all of them: each is loaded then, and what is wrong with one is not told to
 // those who wait for another.
 func (s *Set) ended(ids []string) (some []string) {

@@ -12,7 +12,7 @@ import (
 	"github.com/holdfast-dev/holdfast/store"
 )
 
-// lastLook is what the last beat of this handle has found. The next beat of the same executor
+// lastLook is what the last beat of this handle found. The next beat of the same executor
 // repeats it, in one statement, if nobody has written to the database in between and no time
 // has come that the answer depends on. SQLite itself says whether somebody has: data_version
 // counts the commits of other connections, total_changes the rows that this one has changed.
@@ -43,7 +43,7 @@ func (t *tx) soon(at store.Time) {
 	}
 }
 
-// beatAgain beats and repeats the last look, if it is still true.
+// beatAgain beats and repeats the answer of the last look, if it still holds.
 func (t *tx) beatAgain(said sqlstore.ExecutorRow, p *store.Pulse) (bool, error) {
 	l := t.s.sightings.last
 	t.s.sightings.last = nil // until this beat is committed
