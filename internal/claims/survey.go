@@ -26,10 +26,10 @@ const surveyTime = 5 * time.Second
 func (rc *Recovery) survey(ctx context.Context, rep Report, announce Announce) (Report, error) {
 	done := make(chan surveyed, 1) // nobody may wait for it any more
 	look, stop := context.WithCancelCause(context.WithoutCancel(ctx))
+	whole := rep.clone()
 	began := rc.o.Runs.Background(func(ends context.Context) {
 		defer stop(nil)
 		defer context.AfterFunc(ends, func() { stop(commit.ErrClosed) })()
-		whole := rep.clone()
 		err := rc.lookAround(look, &whole, announce)
 		rc.sifted(&whole)
 		whole.Stuck = onceEach(whole.Stuck)
