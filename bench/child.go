@@ -11,6 +11,8 @@ import (
 	"os/exec"
 	"strings"
 	"time"
+
+	"github.com/holdfast-dev/holdfast/store"
 )
 
 // childEnv holds the orders of a child: this program, executed again by a case that
@@ -29,17 +31,20 @@ type orders struct {
 	Profile              string        // a directory for a profile of its CPU time; empty: none
 }
 
+// role is what a child does, with the store of its orders.
+type role func(ctx context.Context, o orders, s store.Store, in io.Reader, out io.Writer) error
+
 // roles are the kinds of children. A child ends when its standard input does, so that
 // it does not outlive its parent.
-var roles = map[string]func(context.Context, orders, io.Reader, io.Writer) error{
-	"sleep":  sleepChild,
-	"signal": signalChild,
-	"queue":  queueChild,
-
-	"idle":      idleChild,
+var roles = map[string]role{
+	"signal":    signalChild,
 	"processes": processesChild,
-	"cut off":   cutOffChild,
-	"recover":   recoverChild,
+
+	"sleep":   untilEOF(sleepChild),
+	"queue":   untilEOF(queueChild),
+	"idle":    untilEOF(idleChild),
+	"cut off": untilEOF(cutOffChild),
+	"recover": untilEOF(recoverChild),
 }
 
 // obey runs the orders of a child instead of the command.
@@ -53,7 +58,14 @@ func obey(ctx context.Context, env string, in io.Reader, out io.Writer) error {
 		return fmt.Errorf("the orders in %s ask for %q, which is no role", childEnv, o.Role)
 	}
 	slog.SetDefault(slog.New(slog.DiscardHandler))
-	return profiled(o.Profile, o.Role, func() error { return role(ctx, o, in, out) })
+	return profiled(o.Profile, o.Role, func() error {
+		s, err := connect(o.Store, o.Mode, o.Address)
+		if err != nil {
+			return err
+		}
+		defer s.Close()
+		return role(ctx, o, s, in, out)
+	})
 }
 
 // child is a process that carries out orders. Its first failure is in err once
@@ -124,26 +136,41 @@ func alone(ctx context.Context, t *target, o orders, said any) error {
 		return err
 	}
 	o.Store, o.Mode, o.Address = t.name, t.mode, address
+	_, err = o.carryOut(ctx, said)
+	return err
+}
+
+// carryOut begins a child, waits for its end, and decodes what it has said; nil: it says nothing.
+func (o orders) carryOut(ctx context.Context, said any) (*child, error) {
 	c, err := begin(ctx, o)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	select {
 	case <-c.ended:
 	case <-ctx.Done():
 	}
 	if err := c.end(); err != nil {
-		return err
+		return nil, err
 	}
-	return json.Unmarshal(c.said.Bytes(), said)
+	if said == nil {
+		return c, nil
+	}
+	if err := json.Unmarshal(c.said.Bytes(), said); err != nil {
+		return nil, fmt.Errorf("the process for the role %s said %q: %w", o.Role, c.said.String(), err)
+	}
+	return c, nil
 }
 
-// untilEOF returns a context that ends with in, or when stop is called.
-func untilEOF(ctx context.Context, in io.Reader) (_ context.Context, stop context.CancelFunc) {
-	ctx, stop = context.WithCancel(ctx)
-	go func() {
-		_, _ = io.Copy(io.Discard, in) // an end or an error ends us
-		stop()
-	}()
-	return ctx, stop
+// untilEOF makes a role of do, for which standard input has nothing: its context ends with that.
+func untilEOF(do func(ctx context.Context, o orders, s store.Store, out io.Writer) error) role {
+	return func(ctx context.Context, o orders, s store.Store, in io.Reader, out io.Writer) error {
+		ctx, stop := context.WithCancel(ctx)
+		defer stop()
+		go func() {
+			_, _ = io.Copy(io.Discard, in) // an end or an error ends us
+			stop()
+		}()
+		return do(ctx, o, s, out)
+	}
 }

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/holdfast-dev/holdfast/durable"
+	"github.com/holdfast-dev/holdfast/store"
 )
 
 // rest is what an engine with nothing to do has cost.
@@ -30,17 +31,10 @@ func idle(ctx context.Context, t *target, n size) ([]result, error) {
 
 // idleChild is the process of IDLE. The CPU time is measured first, and is part of the time in
 // which statements are counted.
-func idleChild(ctx context.Context, o orders, in io.Reader, out io.Writer) error {
-	ctx, stop := untilEOF(ctx, in)
-	defer stop()
-	s, err := connect(o.Store, o.Mode, o.Address)
-	if err != nil {
-		return err
-	}
-	defer s.Close()
+func idleChild(ctx context.Context, o orders, s store.Store, out io.Writer) error {
 	w := durable.Define("idle", func(context.Context, int) (int, error) { return 0, nil })
 	var r rest
-	err = withEngine(ctx, s, func(ctx context.Context, _ *durable.Engine) error {
+	err := withEngine(ctx, s, func(ctx context.Context, _ *durable.Engine) error {
 		// One run starts and ends, so that the engine is idle rather than unused.
 		if _, err := w.Run(ctx, "idle", 0); err != nil {
 			return err

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/holdfast-dev/holdfast/durable"
+	"github.com/holdfast-dev/holdfast/store"
 )
 
 // crowds say which numbers of processes share a store in PROCESSES, and for how long.
@@ -131,12 +132,7 @@ func shared(ctx context.Context, t *target, k int, window time.Duration) (all sh
 
 // processesChild is one of the processes. It begins when it is told the moment from which its
 // steps count.
-func processesChild(ctx context.Context, o orders, in io.Reader, out io.Writer) error {
-	s, err := connect(o.Store, o.Mode, o.Address)
-	if err != nil {
-		return err
-	}
-	defer s.Close()
+func processesChild(ctx context.Context, o orders, s store.Store, in io.Reader, out io.Writer) error {
 	var mu sync.Mutex
 	var all share
 	var from, to time.Time
@@ -157,7 +153,7 @@ func processesChild(ctx context.Context, o orders, in io.Reader, out io.Writer) 
 		all.Micros = append(all.Micros, took...)
 		return 0, nil
 	})
-	err = withEngine(ctx, s, func(ctx context.Context, _ *durable.Engine) error {
+	err := withEngine(ctx, s, func(ctx context.Context, _ *durable.Engine) error {
 		line, err := bufio.NewReader(in).ReadString('\n')
 		if err != nil {
 			return err

@@ -184,14 +184,7 @@ func untilLive(ctx context.Context, s store.Store, children []*child) error {
 }
 
 // queueChild executes the runs of the queue.
-func queueChild(ctx context.Context, o orders, in io.Reader, _ io.Writer) error {
-	ctx, stop := untilEOF(ctx, in)
-	defer stop()
-	s, err := connect(o.Store, o.Mode, o.Address)
-	if err != nil {
-		return err
-	}
-	defer s.Close()
+func queueChild(ctx context.Context, o orders, s store.Store, _ io.Writer) error {
 	return withEngine(ctx, s, func(ctx context.Context, _ *durable.Engine) error {
 		<-ctx.Done()
 		return nil

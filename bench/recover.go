@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"fmt"
 	"io"
 	"os"
 	"sync/atomic"
@@ -31,20 +30,17 @@ func recoverRuns(ctx context.Context, t *target, n size) ([]result, error) {
 			return nil, err
 		}
 		o := orders{Role: "cut off", Store: t.name, Mode: t.mode, Address: address, Runs: n.recoverRuns}
-		if _, err := o.carryOut(ctx); err == nil {
+		if _, err := o.carryOut(ctx, nil); err == nil {
 			return nil, errors.New("the process that was to be killed has ended")
 		} else if killed := (*killedError)(nil); !errors.As(err, &killed) {
 			return nil, err
 		}
 		began := time.Now()
 		o.Role = "recover"
-		c, err := o.carryOut(ctx)
+		var r recovered
+		c, err := o.carryOut(ctx, &r)
 		if err != nil {
 			return nil, err
-		}
-		var r recovered
-		if err := json.Unmarshal(c.said.Bytes(), &r); err != nil {
-			return nil, fmt.Errorf("the recovery said %q: %w", c.said.String(), err)
 		}
 		all = append(all, micros(time.Unix(0, r.Done).Sub(began))/1000)
 		claims = append(claims, micros(time.Unix(0, r.First).Sub(began))/1000)
@@ -56,19 +52,6 @@ func recoverRuns(ctx context.Context, t *target, n size) ([]result, error) {
 // recovered is what a process that recovers says: when the first body began, and when all runs had
 // ended, in Unix nanoseconds.
 type recovered struct{ First, Done int64 }
-
-// carryOut begins a child and waits for its end.
-func (o orders) carryOut(ctx context.Context) (*child, error) {
-	c, err := begin(ctx, o)
-	if err != nil {
-		return nil, err
-	}
-	select {
-	case <-c.ended:
-	case <-ctx.Done():
-	}
-	return c, c.end()
-}
 
 // cutWorkflow is the workflow of RECOVER; before is called before each step.
 func cutWorkflow(before func(step int)) *durable.Workflow[int, int] {
@@ -85,14 +68,7 @@ func cutWorkflow(before func(step int)) *durable.Workflow[int, int] {
 }
 
 // cutOffChild starts the runs of RECOVER, and kills itself when each of them is in the middle.
-func cutOffChild(ctx context.Context, o orders, in io.Reader, _ io.Writer) error {
-	ctx, stop := untilEOF(ctx, in)
-	defer stop()
-	s, err := connect(o.Store, o.Mode, o.Address)
-	if err != nil {
-		return err
-	}
-	defer s.Close()
+func cutOffChild(ctx context.Context, o orders, s store.Store, _ io.Writer) error {
 	var there atomic.Int64
 	all := make(chan struct{})
 	w := cutWorkflow(func(step int) {
@@ -124,14 +100,7 @@ func cutOffChild(ctx context.Context, o orders, in io.Reader, _ io.Writer) error
 }
 
 // recoverChild recovers the runs of RECOVER, and ends when all have ended.
-func recoverChild(ctx context.Context, o orders, in io.Reader, out io.Writer) error {
-	ctx, stop := untilEOF(ctx, in)
-	defer stop()
-	s, err := connect(o.Store, o.Mode, o.Address)
-	if err != nil {
-		return err
-	}
-	defer s.Close()
+func recoverChild(ctx context.Context, o orders, s store.Store, out io.Writer) error {
 	var r recovered
 	var first, last atomic.Int64
 	ending := make(chan struct{})
@@ -141,7 +110,7 @@ func recoverChild(ctx context.Context, o orders, in io.Reader, out io.Writer) er
 			close(ending)
 		}
 	})
-	err = withOptions(ctx, s, durable.Options{Workflows: []durable.Definition{w}, MaxRuns: o.Runs}, func(ctx context.Context, _ *durable.Engine) error {
+	err := withOptions(ctx, s, durable.Options{Workflows: []durable.Definition{w}, MaxRuns: o.Runs}, func(ctx context.Context, _ *durable.Engine) error {
 		select {
 		case <-ending:
 		case <-ctx.Done():

@@ -133,12 +133,7 @@ func (l *listener) fromAway(ctx context.Context, o orders, rounds int) (away *se
 }
 
 // signalChild sends a ping to each run whose id it reads.
-func signalChild(ctx context.Context, o orders, in io.Reader, _ io.Writer) error {
-	s, err := connect(o.Store, o.Mode, o.Address)
-	if err != nil {
-		return err
-	}
-	defer s.Close()
+func signalChild(ctx context.Context, o orders, s store.Store, in io.Reader, _ io.Writer) error {
 	return withEngine(ctx, s, func(ctx context.Context, eng *durable.Engine) error {
 		lines := bufio.NewScanner(in)
 		for lines.Scan() {

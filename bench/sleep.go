@@ -44,17 +44,10 @@ func sleep(ctx context.Context, t *target, n size) ([]result, error) {
 }
 
 // sleepChild is the process of SLEEP. It prints its results.
-func sleepChild(ctx context.Context, o orders, in io.Reader, out io.Writer) error {
-	ctx, stop := untilEOF(ctx, in)
-	defer stop()
-	s, err := connect(o.Store, o.Mode, o.Address)
-	if err != nil {
-		return err
-	}
-	defer s.Close()
+func sleepChild(ctx context.Context, o orders, s store.Store, out io.Writer) error {
 	b := newBedroom(s, o.Sleepers)
 	var results []result
-	err = withEngine(ctx, s, func(ctx context.Context, _ *durable.Engine) error {
+	err := withEngine(ctx, s, func(ctx context.Context, _ *durable.Engine) (err error) {
 		results, err = b.watch(ctx)
 		return err
 	}, b.sleeper, b.riser)
