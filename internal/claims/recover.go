@@ -27,8 +27,7 @@ type Recovery struct {
 	comparing sync.Mutex // held while waiting runs are compared with their events, slice by slice
 	sifting   sync.Mutex // held for as long as a sift takes, with its report
 
-	// mayRest: executors that are gone may own runs that rest. Where they own none, they get none:
-	// only what they executed is then listed, after each beat, until others are gone.
+	// mayRest: those who are gone may own runs that rest; else a take-over lists only what they executed.
 	mayRest atomic.Bool
 
 	// Used by Tend alone.

@@ -66,6 +66,7 @@ func (rc *Recovery) Tend(p *store.Pulse) {
 	// store: what it owns after every second heartbeat, who lives after every sixth,
 	// which is two leases.
 	if rc.turn = (rc.turn + 1) % 6; rc.turn == 0 {
+		rc.mayRest.Store(true) // a process that was thought gone may have written since
 		if c.Recovered() {
 			rc.unserved.look()
 		}
