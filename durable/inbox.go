@@ -90,22 +90,23 @@ func (mr *mailroom) fetchAll(list []*inbox) {
 		}
 		for i, l := range store.LoadAll(mr.eng.life.loops, mr.eng.store, loads) {
 			b := ready[i]
-			if l.Err != nil || b.run.dead.Load() != nil || !b.accept(l.History.Inbox) || b.run.unloaded() {
+			if l.Err != nil || b.run.dead.Load() != nil || b.accept(l.History.Inbox) != nil || b.run.unloaded() {
 				b.fetchLater() // which knows what to do about it
 			}
 		}
 	})
 }
 
-// accept takes over messages that were read from the store, unless one is damaged.
-func (b *inbox) accept(list []store.Message) bool {
+// accept takes over messages that were read from the store. The error says that one is damaged;
+// then it takes none.
+func (b *inbox) accept(list []store.Message) error {
 	r := b.run
-	if checkMail(r.id, r.past, list) != nil {
-		return false
+	if err := checkMail(r.id, r.past, list); err != nil {
+		return err
 	}
 	b.deliver(list)
 	r.eng.archiver.Want(r.id, store.Waiting) // a message that no wait wants changes nothing else
-	return true
+	return nil
 }
 
 // hand gives the run a message that this engine has just sent to it, as the store has it.
@@ -174,13 +175,11 @@ func (b *inbox) fetch() {
 		b.asked.Store(false)
 		h, err := r.eng.store.Load(ctx, r.id, store.Cursor{NoEvents: true, AfterMessage: b.Seen()})
 		if err == nil {
-			if err := checkMail(r.id, r.past, h.Inbox); err != nil {
+			if err := b.accept(h.Inbox); err != nil {
 				_ = r.die(&death{kind: deathParked, code: CodeDamaged, err: err})
 				return
 			}
-			b.deliver(h.Inbox)
 			read = true
-			r.eng.archiver.Want(r.id, store.Waiting) // a message that no wait wants changes nothing else
 			return
 		}
 		if errors.Is(err, store.ErrNotFound) || errors.Is(err, store.ErrClosed) || r.eng.life.runs.Err() != nil {

@@ -1,4 +1,3 @@
-// Package roundtrips counts how often the library asks a database for something.
 package roundtrips
 
 import (
@@ -6,7 +5,6 @@ import (
 	"fmt"
 	"log/slog"
 	"strings"
-	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -20,35 +18,6 @@ import (
 	"github.com/holdfast-dev/holdfast/test/pgtest"
 	"github.com/holdfast-dev/holdfast/test/pgtest/proxy"
 )
-
-// trips are the requests that went to a server and were waited for.
-type trips struct {
-	mu   sync.Mutex
-	sql  []string
-	open bool
-}
-
-func (tr *trips) note(r proxy.Request) proxy.Action {
-	tr.mu.Lock()
-	defer tr.mu.Unlock()
-	if tr.open && r.Executes {
-		tr.sql = append(tr.sql, strings.Join(r.SQL, "; "))
-	}
-	return proxy.Pass
-}
-
-// count counts from now on, until the func that it returns is called, which returns what was asked.
-func (tr *trips) count() (stop func() []string) {
-	tr.mu.Lock()
-	defer tr.mu.Unlock()
-	tr.open, tr.sql = true, nil
-	return func() []string {
-		tr.mu.Lock()
-		defer tr.mu.Unlock()
-		tr.open = false
-		return tr.sql
-	}
-}
 
 // half is a workflow of ten steps; before is called in the body of each.
 func half(before func(ctx context.Context, step int) error) *durable.Workflow[int, int] {
@@ -104,7 +73,7 @@ func TestAHundredRunsAreClaimedAndLoadedInSets(t *testing.T) {
 
 	p := proxy.New(t, proxy.Target(dsn))
 	var tr trips
-	p.SetPolicy(tr.note)
+	p.SetPolicy(tr.policy)
 	led, err := postgres.Open(p.DSN(dsn))
 	require.NoError(t, err)
 	defer led.Close()
@@ -123,16 +92,16 @@ func TestAHundredRunsAreClaimedAndLoadedInSets(t *testing.T) {
 	eng, err := durable.Open(t.Context(), led, durable.Options{Workflows: []durable.Definition{w}, Grace: -1, Logger: slog.New(slog.DiscardHandler), Lease: time.Minute})
 	require.NoError(t, err)
 	defer eng.Close()
-	stop := tr.count()
-	report, err := eng.Recover(t.Context())
-	require.NoError(t, err)
-	select {
-	case <-all:
-	case <-time.After(30 * time.Second):
-		t.Fatal("not all runs go on")
-	}
-	asked := stop()
-	require.Len(t, report.Resumed, runs)
+	asked := tr.during(func() {
+		report, err := eng.Recover(t.Context())
+		require.NoError(t, err)
+		require.Len(t, report.Resumed, runs)
+		select {
+		case <-all:
+		case <-time.After(30 * time.Second):
+			t.Fatal("not all runs go on")
+		}
+	})
 	times := func(text string) (n int) {
 		for _, sql := range asked {
 			if strings.Contains(sql, text) {

@@ -1,11 +1,9 @@
-package everystore_test
+package roundtrips
 
 import (
 	"context"
 	"fmt"
 	"log/slog"
-	"strings"
-	"sync"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -15,34 +13,6 @@ import (
 	"github.com/holdfast-dev/holdfast/test/pgtest"
 	"github.com/holdfast-dev/holdfast/test/pgtest/proxy"
 )
-
-// trips counts the requests that a store sends to the server and waits for. Notices are sent beside
-// what waits.
-type trips struct {
-	mu  sync.Mutex
-	sql []string
-}
-
-func (c *trips) policy(r proxy.Request) proxy.Action {
-	text := strings.Join(r.SQL, "; ")
-	if r.Executes && !strings.Contains(text, "pg_notify") {
-		c.mu.Lock()
-		c.sql = append(c.sql, text)
-		c.mu.Unlock()
-	}
-	return proxy.Pass
-}
-
-// during returns what was sent while f ran.
-func (c *trips) during(f func()) []string {
-	c.mu.Lock()
-	before := len(c.sql)
-	c.mu.Unlock()
-	f()
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return c.sql[before:]
-}
 
 // From the start of a run of one step to its result are three round trips to PostgreSQL: the
 // creation, the step and the end. What is put in line takes one. Neither makes this engine look
