@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"log/slog"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -303,12 +304,12 @@ func TestADebouncedStartOutlivesTheRunThatItFinds(t *testing.T) {
 		soon := durable.Debounce("k", time.Second, time.Hour)
 		first := bounce(t, w, wf, 1, soon)
 		other := w.eng
-		gone := false
+		var gone atomic.Bool
 		w.boot(t, queued(wf))
 		w.disk.tamperCalls(func(call string, forward func() error) error {
-			if call == "load" && !gone { // the run ends and is deleted just before the start reads it
-				gone = true
+			if call == "load" && gone.CompareAndSwap(false, true) { // the run ends and is deleted just before the start reads it
 				require.NoError(t, other.Cancel(context.Background(), first, ""))
+				synctest.Wait() // an engine that had taken it up has ended it
 				n, err := w.data.Delete(context.Background(), store.Deletion{RunIDs: []string{first}})
 				require.NoError(t, err)
 				require.EqualValues(t, 1, n)
@@ -316,7 +317,7 @@ func TestADebouncedStartOutlivesTheRunThatItFinds(t *testing.T) {
 			return forward()
 		})
 		second := bounce(t, w, wf, 2, soon)
-		require.True(t, gone)
+		require.True(t, gone.Load())
 		waitAll(t, w, wf, second)
 		require.Equal(t, []int{2}, b.all())
 	})
