@@ -123,6 +123,13 @@ func (ow *owned) look(ctx context.Context) {
 	}
 	seen, began := time.Now(), ow.began.Load()
 	ow.none = -1
+	before := ow.missing
+	// A run that is executed now, or that a claim in progress may have taken, was not
+	// missing, whatever becomes of it before the store answers. Claims are asked about
+	// first: when one is over, its runs are executed.
+	maps.DeleteFunc(before, func(id string, m orphan) bool {
+		return ow.claimedBefore(m.since) || ow.o.Runs.Keeps(&store.Run{ID: id, Epoch: m.epoch})
+	})
 	page, err := ow.o.Store.List(ctx, f)
 	if err != nil {
 		ow.after = ""
@@ -131,7 +138,6 @@ func (ow *owned) look(ctx context.Context) {
 	if f.After == "" && !again && len(page.Runs) == 0 {
 		ow.none = began
 	}
-	before := ow.missing
 	ow.missing = nil
 	for i := range page.Runs {
 		row := &page.Runs[i]
@@ -142,7 +148,7 @@ func (ow *owned) look(ctx context.Context) {
 		switch {
 		case !known || m.epoch != row.Epoch:
 			m = orphan{epoch: row.Epoch, since: seen}
-		case !ow.claimedBefore(m.since) && ow.due(row, seen):
+		case ow.due(row, seen):
 			ow.takeUp(row)
 			continue
 		}
