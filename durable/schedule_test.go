@@ -382,6 +382,25 @@ func TestAClockThatJumpsFiresNothingEarlyAndNothingTwice(t *testing.T) {
 	}
 }
 
+// An engine whose beats are answered late takes the store's clock for slower than it is,
+// and the store says what is due.
+func TestARunIsNotOlderThanTheFireThatStartsIt(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		var o offClock
+		o.slow(0, 4*time.Second)
+		flow := ticking()
+		openOff(t, w, &o, declared(flow, flow.Schedule("s", durable.Every(time.Minute), 0)))
+		pass(3*time.Minute + 30*time.Second)
+		ids := w.scheduled("s")
+		require.Len(t, ids, 3)
+		for _, id := range ids {
+			at, err := time.Parse(time.RFC3339, id)
+			require.NoError(t, err)
+			require.False(t, w.row("s@"+id).CreatedAt.Time().Before(at), id)
+		}
+	})
+}
+
 func TestWhatCannotBeDeclaredIsRefusedAndStoresNothing(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		flow := ticking()

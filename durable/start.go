@@ -210,6 +210,9 @@ func (e *Engine) start(ctx context.Context, def *definition, id string, input []
 // ends the span once the run exists.
 func (e *Engine) newborn(ctx context.Context, def *definition, id string, input []byte, o *startOptions) (row store.Run, created store.Event, seed uint64, span trace.Span, s telemetry.Start) {
 	now := e.now()
+	if o.scheduled != nil {
+		now = max(now, o.scheduled.At) // which the store's clock has reached, whatever is taken for its time here
+	}
 	row = store.Run{
 		ID: id, Workflow: def.name, Version: def.version, InitialVersion: def.version,
 		Status: store.Pending, Epoch: int64(now), InputHash: payload.InputHash(input), Parent: o.parent, ParentKey: o.parentKey,
