@@ -19,6 +19,9 @@ type Dialect struct {
 	// Owned are conditions, of which one is true for each run with an owner. Each is that
 	// of an index by owner.
 	Owned []string
+	// Kinds are the columns of an index that begins with the status and goes on to the workflow;
+	// empty: there is none.
+	Kinds string
 	// Queued: there is an index of the runs on a queue, in the order of a listing.
 	Queued bool
 	// LimitFirst: a limit of 0 keeps a statement from reading anything, and a condition that

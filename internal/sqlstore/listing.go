@@ -60,12 +60,12 @@ func (d Dialect) List(f store.Filter, gone []string) (*Listing, error) {
 	end := fmt.Sprintf(" ORDER BY created_at %s, no %s LIMIT ", order, order)
 	l := &Listing{Args: w.args, Limit: limit, filter: f}
 	if len(arms) == 1 {
-		l.SQL = "SELECT " + RunColumns + " FROM " + d.Runs + arms[0].sql + end + size
+		l.SQL = "SELECT " + RunColumns + " FROM " + arms[0].from + arms[0].sql + end + size
 		return l, nil
 	}
 	parts := make([]string, len(arms))
 	for i, a := range arms {
-		parts[i] = "SELECT no FROM (SELECT no, created_at FROM " + d.Runs + a.sql + end + a.limit(size) + ") AS arm"
+		parts[i] = "SELECT no FROM (SELECT no, created_at FROM " + a.from + a.sql + end + a.limit(size) + ") AS arm"
 	}
 	l.SQL = w.probes() + "SELECT " + RunColumns + " FROM " + d.Runs + " WHERE no IN (" + strings.Join(parts, " UNION ALL ") + ")" + end + size
 	return l, nil
@@ -119,7 +119,9 @@ type cond struct{ column, text string }
 type source struct {
 	column  string // whose conditions it replaces
 	runs    string // SELECT of their numbers
-	instead string // the condition for a run that was found elsewhere
+	rows    string // the same of whole rows; empty: they are in another table
+	order   string // that of the index; it keeps a planner from reading the table in its place
+	instead string // the condition for a run that was found elsewhere; empty: it stands elsewhere
 }
 
 func (w *where) bind(v any) string {
@@ -220,6 +222,7 @@ func (d Dialect) where(f store.Filter, gone []string, ordered bool) *where {
 		w.among("queue", f.Queues)
 	}
 	w.leading("status", "", texts(f.Statuses))
+	w.kinds(&f)
 	w.among("workflow", f.Workflows)
 	w.among("version", f.Versions)
 	w.window("created_at", f.CreatedFrom, f.CreatedTo)
@@ -291,14 +294,42 @@ func (w *where) ended(from, to store.Time) {
 	w.source("ended_at", conds)
 }
 
+// kinds makes a status and a workflow together a source. The status has an index in order, but there
+// may be few of the workflow among its runs, or none.
+func (w *where) kinds(f *store.Filter) {
+	if w.d.Kinds == "" || !w.ordered || w.lead != "status" || len(f.Workflows) == 0 {
+		return
+	}
+	of := &where{d: w.d, args: w.args}
+	of.among("status", texts(f.Statuses))
+	of.among("workflow", f.Workflows)
+	of.among("version", f.Versions)
+	w.args = of.args
+	from := " FROM " + w.d.Runs + of.sql("")
+	w.sources = append(w.sources, source{runs: "SELECT no" + from, rows: "SELECT *" + from, order: w.d.Kinds})
+}
+
 // source adds conditions of a column that has an index which is not in the order of a listing.
 func (w *where) source(column string, conds []string) {
 	text := strings.Join(conds, " AND ")
+	from := " FROM " + w.d.Runs + " WHERE " + strings.ReplaceAll(text, "%s", column)
 	w.sources = append(w.sources, source{
 		column:  column,
-		runs:    "SELECT no FROM " + w.d.Runs + " WHERE " + strings.ReplaceAll(text, "%s", column),
+		runs:    "SELECT no" + from,
+		rows:    "SELECT *" + from,
+		order:   column,
 		instead: strings.ReplaceAll(text, "%s", w.d.Bar(column)),
 	})
+}
+
+// first limits a SELECT of the runs. If more match than are few, these are not read, or only until
+// that is known.
+func (s *source) first(runs string) string {
+	order := ""
+	if s.order != "" {
+		order = " ORDER BY " + s.order
+	}
+	return fmt.Sprintf("%s%s LIMIT %d", runs, order, few+1)
 }
 
 // all returns the conditions for a statement without an order.
@@ -313,6 +344,7 @@ func (w *where) all() string {
 // An arm is a part of a statement with an order: its conditions, and which probes must have
 // said what for it to be read at all.
 type arm struct {
+	from string
 	sql  string
 	when []string
 }
@@ -327,12 +359,17 @@ func (a *arm) limit(size string) string {
 
 // arms returns the arms of a statement with an order.
 func (w *where) arms() (arms []arm) {
-	instead := make([]string, len(w.sources))
-	for i, s := range w.sources {
-		instead[i] = s.instead
+	insteadOf := func(source int) (conds []string) {
+		for i, s := range w.sources {
+			if i != source && s.instead != "" {
+				conds = append(conds, s.instead)
+			}
+		}
+		return conds
 	}
-	add := func(lead string, conds, probes []string) {
-		a := arm{when: probes}
+	instead := insteadOf(-1)
+	add := func(from, lead string, conds, probes []string) {
+		a := arm{from: from, when: probes}
 		if !w.d.LimitFirst {
 			// The server tests first what does not depend on a row.
 			a.when, conds = nil, slices.Concat(probes, conds)
@@ -348,17 +385,23 @@ func (w *where) arms() (arms []arm) {
 			lead = []string{w.d.AnyOf(w.d.Bar(w.lead), w.bind(w.d.Array(w.values)))}
 		}
 		for i, s := range w.sources {
-			conds := slices.Clone(instead)
-			conds[i] = fmt.Sprintf("no IN (%s LIMIT %d)", s.runs, few+1) // in case it is read before the probe
-			add("no", slices.Concat(conds, lead), append(slices.Clone(many), fmt.Sprintf("(SELECT few FROM probe%d)", i)))
+			from, conds := w.d.Runs, insteadOf(i)
+			if s.rows != "" && !w.d.LimitFirst {
+				// The planner cannot do anything but read these rows. It would sometimes read the whole
+				// table to compare it with their numbers.
+				from = "(" + s.first(s.rows) + ") AS found"
+			} else {
+				conds = append(conds, "no IN ("+s.first(s.runs)+")")
+			}
+			add(from, "no", slices.Concat(conds, lead), append(slices.Clone(many), fmt.Sprintf("(SELECT few FROM probe%d)", i)))
 			many = append(many, fmt.Sprintf("NOT (SELECT few FROM probe%d)", i))
 		}
 	}
 	if len(w.leads) == 0 {
-		add(w.lead, instead, many)
+		add(w.d.Runs, w.lead, instead, many)
 	}
 	for _, lead := range w.leads {
-		add(w.lead, append(slices.Clone(instead), lead), many)
+		add(w.d.Runs, w.lead, append(slices.Clone(instead), lead), many)
 	}
 	return arms
 }
@@ -367,7 +410,7 @@ func (w *where) arms() (arms []arm) {
 func (w *where) probes() string {
 	var list []string
 	for i, s := range w.sources {
-		list = append(list, fmt.Sprintf("probe%d (few) AS (SELECT count(*) <= %d FROM (%s LIMIT %d) AS found)", i, few, s.runs, few+1))
+		list = append(list, fmt.Sprintf("probe%d (few) AS (SELECT count(*) <= %d FROM (%s) AS found)", i, few, s.first(s.runs)))
 	}
 	if len(list) == 0 {
 		return ""

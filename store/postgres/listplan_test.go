@@ -72,6 +72,45 @@ func TestAPageReadsNoMoreThanItHas(t *testing.T) {
 	}
 }
 
+// Where the planner thinks that many match, because of each filter alone or because runs that have not
+// ended have a time of 0, a page of few reads few all the same.
+func TestAPageOfFewReadsFew(t *testing.T) {
+	dsn := pgtest.DSN(t)
+	require.NoError(t, open(t, dsn).Close())
+	fillEnded(t, dsn, 30_000)
+	db := raw(t, dsn)
+	db.MustExec("UPDATE durable_runs SET status = 'waiting', workflow = 'x', version = '2', ended_at = 0 WHERE no % 3 = 0 AND no > 100")
+	db.MustExec("UPDATE durable_runs SET workflow = 'x' WHERE no % 3 = 1 AND no BETWEEN 1000 AND 1100")
+	db.MustExec("VACUUM (FULL, ANALYZE) durable_runs")
+	db.MustExec("VACUUM durable_runs")
+	require.NoError(t, db.Close())
+	some := map[int]map[string]store.Filter{
+		0: {
+			"a status and a workflow, none":              {Statuses: []store.Status{store.Waiting}, Workflows: []string{"w"}, CreatedFrom: 20_000},
+			"two statuses and two workflows, none":       {Statuses: []store.Status{store.Pending, store.Failed}, Workflows: []string{"x", "y"}},
+			"a status, a workflow and a version, none":   {Statuses: []store.Status{store.Completed}, Workflows: []string{"x"}, Versions: []string{"2"}},
+			"ended before all":                           {EndedTo: 1},
+			"ended before all, of a status and workflow": {EndedTo: 1, Statuses: []store.Status{store.Completed}, Workflows: []string{"w"}},
+		},
+		34: {
+			"a status and a workflow":        {Statuses: []store.Status{store.Completed}, Workflows: []string{"x"}},
+			"two statuses and a workflow":    {Statuses: []store.Status{store.Completed, store.Failed}, Workflows: []string{"x"}},
+			"a status, workflow and version": {Statuses: []store.Status{store.Completed}, Workflows: []string{"x"}, Versions: []string{"1"}},
+		},
+	}
+	for n, filters := range some {
+		for name, f := range filters {
+			f.Limit = 50
+			read := rowsRead(t, dsn, func(s *storeOf) {
+				page, err := s.List(t.Context(), f)
+				require.NoError(t, err)
+				require.Len(t, page.Runs, n, "a page of %s", name)
+			})
+			require.LessOrEqual(t, read, 1000, "a page of %s", name)
+		}
+	}
+}
+
 // A value that many runs have makes it no dearer to start another one: what an index reads and
 // writes for an entry does not grow with how many there are like it.
 func TestACommonAttributeMakesNoStartDear(t *testing.T) {

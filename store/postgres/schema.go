@@ -239,6 +239,7 @@ func (s *Store) dialect() sqlstore.Dialect {
 		},
 		Unfinished: "status NOT IN ('completed', 'failed', 'cancelled')",
 		Owned:      []string{"owner <> ''"},
+		Kinds:      "status, code, workflow",
 		Mail:       "mail AND inbox > seen",
 		Hashed:     func(text string) string { return "md5(" + text + ")" },
 		Runs:       rename("durable_runs"),
