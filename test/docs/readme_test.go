@@ -10,15 +10,12 @@ import (
 
 var goBlock = regexp.MustCompile("(?s)```go\n(.*?)```")
 
-// The README shows code of the quickstart, which is compiled and run; it may not
-// drift from it.
-func TestREADMEShowsTheQuickstart(t *testing.T) {
+// The program of README.md is one that is compiled, and run twice.
+func TestREADMEShowsAProgram(t *testing.T) {
 	blocks := goBlock.FindAllStringSubmatch(read(t, "README.md"), -1)
-	require.NotEmpty(t, blocks)
-	checkout := read(t, "examples/quickstart/checkout.go")
-	for _, b := range blocks {
-		require.True(t, strings.Contains(checkout, b[1]), "this block of README.md is not in examples/quickstart/checkout.go:\n%s", b[1])
-	}
+	require.Len(t, blocks, 1)
+	require.True(t, strings.HasSuffix(read(t, "examples/hello/main.go"), "\n"+blocks[0][1]))
+	play(t, "./examples/hello", "$ go run .\nwelcome, ada@example.com\naccount of ada@example.com\n$ go run .\naccount of ada@example.com\n")
 }
 
 var command = regexp.MustCompile(`(?m)^(?:go run (\./\S+)|make ([a-z]+))`)
