@@ -20,7 +20,8 @@ func unprivileged() (*account, error) {
 	return nil, errors.New("a throw-away cluster needs a Unix system; set " + EnvDSN + " to a server the tests may create databases on")
 }
 
-func (*account) run(*exec.Cmd)         {}
-func (*account) own(string) error      { return nil }
-func ownGroup(*exec.Cmd)               {}
-func tempDir(*account) (string, error) { return os.MkdirTemp("", "durable-pg-") }
+func (*account) run(*exec.Cmd)           {}
+func (*account) own(string) error        { return nil }
+func ownGroup(*exec.Cmd)                 {}
+func tempDir(*account) (string, error)   { return os.MkdirTemp("", "durable-pg-") }
+func memoryDir(*account) (string, error) { return tempDir(nil) }

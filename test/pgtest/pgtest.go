@@ -43,7 +43,7 @@ func DSN(t testing.TB) string {
 			return
 		}
 		var c *Cluster
-		if c, shared.err = New(); shared.err == nil {
+		if c, shared.err = NewForTests(); shared.err == nil {
 			shared.dsn = c.DSN()
 		}
 	})
@@ -57,7 +57,7 @@ func DSN(t testing.TB) string {
 func Start(t testing.TB) *Cluster {
 	t.Helper()
 	skip(t)
-	c, err := New()
+	c, err := NewForTests()
 	if err != nil {
 		t.Fatalf("pgtest: %v", err)
 	}

@@ -43,6 +43,16 @@ func TestEachDSNIsAnEmptyDatabaseOfItsOwn(t *testing.T) {
 	require.Equal(t, "on", query[string](t, a, "SHOW fsync"))
 }
 
+// The memory is for what is made for tests; what is measured is on disk.
+func TestAClusterForMeasurementsIsOnDisk(t *testing.T) {
+	c, err := pgtest.New()
+	require.NoError(t, err)
+	defer func() { require.NoError(t, c.Close()) }()
+	db := open(t, c.DSN())
+	require.NotContains(t, query[string](t, db, "SHOW data_directory"), "/dev/shm")
+	require.Equal(t, "on", query[string](t, db, "SHOW fsync"))
+}
+
 func TestADatabaseIsDroppedWithTheTest(t *testing.T) {
 	var dsn string
 	t.Run("inner", func(t *testing.T) {

@@ -36,7 +36,7 @@ func run(args []string) (code int, err error) {
 	cmd := exec.Command(args[0], args[1:]...)
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = os.Stdin, os.Stdout, os.Stderr
 	if os.Getenv(pgtest.EnvDSN) == "" && os.Getenv(pgtest.EnvSkip) != "skip" {
-		c, err := pgtest.New()
+		c, err := pgtest.NewForTests()
 		if err != nil {
 			return 1, err
 		}
