@@ -100,3 +100,20 @@ func shown(params *ast.FieldList) string {
 	}
 	return strings.Join(names, ", ")
 }
+
+var named = regexp.MustCompile("`(?:durable|durabletest)\\.([A-Z]\\w+)")
+
+// A guide for those who know another product names ours: each name exists.
+func TestTheWordsOfTheOtherProductsLeadToNamesOfOurs(t *testing.T) {
+	have := parameters(t, "durable")
+	for name := range parameters(t, "durable/durabletest") {
+		have[name] = ""
+	}
+	names := named.FindAllStringSubmatch(read(t, "docs/guides/coming-from.md"), -1)
+	require.NotEmpty(t, names)
+	for _, m := range names {
+		if _, ok := have[m[1]]; !ok && m[1] != "Policy" && m[1] != "AutoID" {
+			t.Errorf("%s is no function of durable or durabletest", m[1])
+		}
+	}
+}

@@ -18,6 +18,7 @@ func TestGuidesShowTheExamples(t *testing.T) {
 		"docs/guides/transactions.md":  {"durable/example_transact_test.go", 2},
 		"docs/guides/changing-code.md": {"durable/example_guide_test.go", 2},
 		"docs/guides/clients.md":       {"dashboard/example_clients_test.go", 2},
+		"docs/guides/coming-from.md":   {"durable/example_coming_test.go", 1},
 		"docs/guides/queues.md":        {"durable/example_queue_test.go", 1},
 	} {
 		blocks := goBlock.FindAllStringSubmatch(read(t, page), -1)
