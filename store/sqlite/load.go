@@ -15,6 +15,7 @@ import (
 
 	"github.com/holdfast-dev/holdfast/internal/sqlstore"
 	"github.com/holdfast-dev/holdfast/store"
+	"github.com/holdfast-dev/holdfast/store/sqlite/internal/pack"
 )
 
 // wanted returns the test for the branches that c asks for.
@@ -90,9 +91,20 @@ func (s *Store) chunks(ctx context.Context, no int64, first *prefix, after, befo
 			}
 		}
 		var chunk []store.Event
-		for more := true; more; {
+		for more, packed := true, true; more; {
 			var err error
-			if chunk, more, err = s.chunk(ctx, s.q.eventsUp, after, before, chunk[:0]); !yield(chunk, err) || err != nil {
+			if packed {
+				upto := min(before, after+chunkEvents+1)
+				chunk, _, err = s.chunk(ctx, s.q.eventsPacked, after, upto, chunkEvents, chunk[:0])
+				// If some are not among them, the other statement reads on: one is large, or
+				// the log ends before its last event.
+				packed = after+int64(len(chunk)) == upto-1
+				more = !packed || upto < before
+			} else {
+				chunk, more, err = s.chunk(ctx, s.q.eventsUp, after, before, chunkEvents, chunk[:0])
+				packed = true
+			}
+			if !yield(chunk, err) || err != nil {
 				return
 			}
 			if n := len(chunk); n > 0 {
@@ -117,9 +129,10 @@ func (s *Store) stillThere(ctx context.Context, no int64, id string) error {
 // tail reads backwards until it has n wanted events.
 func (s *Store) tail(ctx context.Context, no int64, id string, after, before int64, n int, want func(*store.Event) bool, yield func(store.Event, error) bool) {
 	var last, chunk []store.Event
-	for more := true; more && len(last) < n; {
+	// Mostly all are wanted. If few are, it reads more each time.
+	for more, most := true, n; more && len(last) < n; most = 2 * min(most, chunkEvents) {
 		var err error
-		if chunk, more, err = s.chunk(ctx, s.q.eventsDown, after, before, chunk[:0]); err != nil {
+		if chunk, more, err = s.chunk(ctx, s.q.eventsDown, after, before, most, chunk[:0]); err != nil {
 			yield(store.Event{}, err)
 			return
 		}
@@ -156,9 +169,9 @@ func (s *Store) usable(ctx context.Context) error {
 // errEnough stops reading a chunk.
 var errEnough = errors.New("sqlite: enough")
 
-// chunk reads events between two places; more says that there may be others. It
-// reads the rows from the driver, because database/sql would double the cost.
-func (s *Store) chunk(ctx context.Context, q *query, after, before int64, into []store.Event) (chunk []store.Event, more bool, err error) {
+// chunk reads events between two places, at most most of them; more says that there may be others.
+// It reads the rows from the driver, because database/sql would double the cost.
+func (s *Store) chunk(ctx context.Context, q *query, after, before int64, most int, into []store.Event) (chunk []store.Event, more bool, err error) {
 	if err := s.enter(ctx); err != nil {
 		return nil, false, err
 	}
@@ -177,12 +190,16 @@ func (s *Store) chunk(ctx context.Context, q *query, after, before int64, into [
 	s.counts.reads.Add(1)
 	size := 0
 	err = conn.Raw(func(dc any) error {
-		return rawQuery(dc, q.text, func(row []driver.Value) error {
+		return rawQuery(dc, q.text, func(row []driver.Value) (err error) {
 			c := cells{row: row}
+			if q == s.q.eventsPacked {
+				into, err = pack.Events(c.bytes(), after&maxSeq, into)
+				return err
+			}
 			e := c.event()
 			into = append(into, e)
 			size += len(e.Data) + len(e.Payload)
-			if len(into) >= chunkEvents || size >= chunkBytes {
+			if len(into) >= min(most, chunkEvents) || size >= chunkBytes {
 				return errEnough
 			}
 			return nil

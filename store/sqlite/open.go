@@ -19,6 +19,7 @@ import (
 	"github.com/jmoiron/sqlx"
 
 	"github.com/holdfast-dev/holdfast/store"
+	"github.com/holdfast-dev/holdfast/store/sqlite/internal/pack"
 )
 
 // Open opens or creates the database file at path, with the default Options.
@@ -86,6 +87,9 @@ func OpenOptions(path string, o Options) (*Store, error) {
 // connectAll opens the writer, brings the schema up to date, and opens the
 // readers.
 func (s *Store) connectAll(file string) error {
+	if err := pack.Register(); err != nil {
+		return s.fail("open", err, false)
+	}
 	ctx, cancel := context.WithTimeout(context.Background(), openWait)
 	defer cancel()
 	c := &conn{stmts: make(map[*query]sqliteStmt), counts: &s.counts}

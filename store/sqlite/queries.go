@@ -25,7 +25,7 @@ type query struct{ text string }
 
 // queries are the statements of one handle, with its table prefix.
 type queries struct {
-	append, appendChecked, eventFence, eventLast, eventsLastOf, eventsUp, eventsDown, eventsDelete *query
+	append, appendChecked, eventFence, eventLast, eventsLastOf, eventsUp, eventsPacked, eventsDown, eventsDelete *query
 
 	runNumber, runHead, runByID, runByNumber, runInsert, runDedup, runDelete *query
 	claimByNumber, claimByID                                                 *query
@@ -55,7 +55,7 @@ type queries struct {
 func (q *queries) names() map[string]**query {
 	return map[string]**query{
 		"append": &q.append, "append_checked": &q.appendChecked, "event_fence": &q.eventFence, "event_last": &q.eventLast,
-		"events_last_of": &q.eventsLastOf, "events_up": &q.eventsUp, "events_down": &q.eventsDown, "events_delete": &q.eventsDelete,
+		"events_last_of": &q.eventsLastOf, "events_up": &q.eventsUp, "events_packed": &q.eventsPacked, "events_down": &q.eventsDown, "events_delete": &q.eventsDelete,
 		"run_number": &q.runNumber, "run_head": &q.runHead, "run_by_id": &q.runByID, "run_by_number": &q.runByNumber, "claim_by_number": &q.claimByNumber, "claim_by_id": &q.claimByID,
 		"run_insert": &q.runInsert, "run_dedup": &q.runDedup, "run_delete": &q.runDelete,
 		"attributes_of": &q.attributesOf, "attribute_insert": &q.attributeInsert, "attributes_delete": &q.attributesDelete,

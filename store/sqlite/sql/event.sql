@@ -33,6 +33,13 @@ JOIN durable_events AS e ON e.place = (SELECT max(l.place) FROM durable_events A
 SELECT place & 268435455 AS seq, epoch, branch, type, key, attempt, ordinal, at, took, active, steps, data, payload, sum
 FROM durable_events WHERE place > ?1 AND place < ?2 ORDER BY place
 
+-- name: events_packed (own)
+-- The events between two places as one value: holdfast_pack is the store's own (package pack). A
+-- large event is left out, and not even read: the gap that it leaves tells the reader of it.
+SELECT holdfast_pack(place & 268435455, epoch, branch, attempt, ordinal, at, took, active, steps, sum, type, key, data, payload)
+  FILTER (WHERE ifnull(octet_length(data), 0) <= 4096 AND ifnull(octet_length(payload), 0) <= 4096)
+FROM durable_events WHERE place > ?1 AND place < ?2
+
 -- name: events_down (own)
 SELECT place & 268435455 AS seq, epoch, branch, type, key, attempt, ordinal, at, took, active, steps, data, payload, sum
 FROM durable_events WHERE place > ?1 AND place < ?2 ORDER BY place DESC

@@ -1,0 +1,111 @@
+//go:build cgo
+
+package pack
+
+import (
+	"encoding/binary"
+	"errors"
+	"time"
+
+	"github.com/holdfast-dev/holdfast/internal/sqlstore"
+	"github.com/holdfast-dev/holdfast/store"
+)
+
+// words is how many words an event has in the value: the integers and the lengths.
+const words = 14
+
+// ownBytes is the size from which a payload has memory of its own. Smaller ones share theirs with
+// others of the chunk, so that one that is kept keeps at most as much for each of them.
+const ownBytes = 256
+
+var errForm = errors.New("packed events are not of the form that they were packed in")
+
+// Events appends to into the events in b that follow the event numbered after without a gap: in
+// order, and up to the first that is missing. Each has the words seq, epoch, branch, attempt,
+// ordinal, at, took, active, steps and sum, and the parts type, key, data and payload. The events
+// keep nothing of b.
+func Events(b []byte, after int64, into []store.Event) ([]store.Event, error) {
+	keys, shared, err := space(b, after)
+	if err != nil {
+		return nil, err
+	}
+	texts, small := string(keys), make([]byte, 0, shared)
+	take := func(n int64) (part []byte) {
+		part, b = b[:n], b[n:]
+		return part
+	}
+	bytes := func(n int64) []byte {
+		switch {
+		case n < 0:
+			return nil
+		case n >= ownBytes:
+			return append([]byte(nil), take(n)...)
+		}
+		at := len(small)
+		small = append(small, take(n)...)
+		return small[at:len(small):len(small)]
+	}
+	var kind store.Type
+	for len(b) > 0 {
+		w := wordsOf(take(8 * words))
+		if w[0] != after+1 {
+			break
+		}
+		after++
+		if t := take(w[10]); string(t) != string(kind) {
+			kind = sqlstore.TypeOf(string(t))
+		}
+		take(w[11])
+		e := store.Event{
+			Seq: w[0], Epoch: w[1], Branch: int32(w[2]), Type: kind, Key: texts[:w[11]], Attempt: int32(w[3]), Ordinal: int32(w[4]),
+			At: store.Time(w[5]), Took: time.Duration(w[6]) * time.Microsecond, Active: time.Duration(w[7]) * time.Microsecond,
+			Steps: int32(w[8]), Sum: uint32(w[9]),
+		}
+		texts = texts[w[11]:]
+		e.Data = bytes(w[12])
+		e.Payload = bytes(w[13])
+		into = append(into, e)
+	}
+	return into, nil
+}
+
+// space returns the keys of all events that Events appends, one after the other, and the size
+// of their small data and payloads, after it has checked that the value has the form it should.
+func space(b []byte, after int64) (keys []byte, shared int64, err error) {
+	for len(b) > 0 {
+		if len(b) < 8*words {
+			return nil, 0, errForm
+		}
+		w := wordsOf(b)
+		b = b[8*words:]
+		var n int64
+		for _, part := range w[10:] {
+			if part > int64(len(b)) {
+				return nil, 0, errForm
+			}
+			n += max(part, 0)
+		}
+		if w[10] < 0 || w[11] < 0 || n > int64(len(b)) {
+			return nil, 0, errForm
+		}
+		if after++; w[0] != after {
+			break
+		}
+		keys = append(keys, b[w[10]:w[10]+w[11]]...)
+		for _, part := range w[12:] {
+			if part > 0 && part < ownBytes {
+				shared += part
+			}
+		}
+		b = b[n:]
+	}
+	return keys, shared, nil
+}
+
+// wordsOf reads the words of an event, which are in the order of bytes of the machine.
+func wordsOf(b []byte) (w [words]int64) {
+	for i := range w {
+		w[i] = int64(binary.NativeEndian.Uint64(b[8*i:]))
+	}
+	return w
+}
