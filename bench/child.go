@@ -40,6 +40,9 @@ var roles = map[string]role{
 	"signal":    signalChild,
 	"processes": processesChild,
 
+	"asleep":  untilEOF(asleepChild),
+	"live":    untilEOF(liveChild),
+	"waiters": untilEOF(waitersChild),
 	"sleep":   untilEOF(sleepChild),
 	"queue":   untilEOF(queueChild),
 	"idle":    untilEOF(idleChild),

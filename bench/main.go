@@ -19,6 +19,7 @@ import (
 	"os/signal"
 	"slices"
 	"strings"
+	"syscall"
 	"time"
 )
 
@@ -71,7 +72,7 @@ var (
 )
 
 func main() {
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM) // what was made is removed
 	defer stop()
 	do := func() error { return command(ctx, os.Stdout, os.Args[1:]) }
 	if env := os.Getenv(childEnv); env != "" {

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"slices"
 	"strings"
 
 	_ "github.com/lib/pq"
@@ -43,8 +44,15 @@ func postgresTarget() (*target, func() error, error) {
 		}
 		return errors.Join(append(errs, stop())...)
 	}
+	remove := func(dsn string) error {
+		i := slices.IndexFunc(made, func(name string) bool { return pgtest.With(server, "dbname", name) == dsn })
+		if i < 0 {
+			return errors.New("the database is none of ours")
+		}
+		return execute(context.Background(), server, "DROP DATABASE IF EXISTS "+made[i]+" WITH (FORCE)")
+	}
 	return &target{
-		name: "postgres", mode: "1 connection", create: database,
+		name: "postgres", mode: "1 connection", create: database, remove: remove, size: postgresSize,
 		open: func() (store.Store, error) {
 			dsn, err := database(context.Background())
 			if err != nil {
@@ -69,6 +77,16 @@ func postgresTarget() (*target, func() error, error) {
 		// By default autovacuum runs every minute.
 		settle: func(ctx context.Context, dsn string) error { return execute(ctx, dsn, "VACUUM (ANALYZE)") },
 	}, closeAll, nil
+}
+
+func postgresSize(ctx context.Context, dsn string) (bytes float64, err error) {
+	db, err := sql.Open("postgres", dsn)
+	if err != nil {
+		return 0, err
+	}
+	defer db.Close()
+	err = db.QueryRowContext(ctx, "SELECT pg_catalog.pg_database_size(current_database())").Scan(&bytes)
+	return bytes, err
 }
 
 func execute(ctx context.Context, dsn, statement string) error {

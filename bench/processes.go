@@ -44,7 +44,11 @@ func processes(ctx context.Context, t *target, n size) ([]result, error) {
 	for range n.crowds.Rounds {
 		var rate, tail []float64
 		for i, k := range of {
-			all, err := shared(ctx, t, k, n.crowds.Window)
+			address, err := t.create(ctx)
+			if err != nil {
+				return nil, err
+			}
+			all, err := shared(ctx, t, address, "p", k, n.crowds.Window)
 			if err != nil {
 				return nil, fmt.Errorf("%d processes: %w", k, err)
 			}
@@ -78,17 +82,18 @@ func p99(us []int64) float64 {
 	return quantile(values, 0.99)
 }
 
-// shared has so many processes work on a new database.
-func shared(ctx context.Context, t *target, k int, window time.Duration) (all share, err error) {
-	address, err := t.create(ctx)
-	if err != nil {
-		return all, err
-	}
+// shared has so many processes work on a database. Their names begin with name, and so do the ids
+// of their runs.
+func shared(ctx context.Context, t *target, address, name string, k int, window time.Duration) (all share, err error) {
 	s, err := connect(t.name, t.mode, address) // creates the schema
 	if err != nil {
 		return all, err
 	}
 	defer s.Close()
+	others, err := countLive(ctx, s)
+	if err != nil {
+		return all, err
+	}
 	var children []*child
 	defer func() {
 		for _, c := range children {
@@ -96,13 +101,13 @@ func shared(ctx context.Context, t *target, k int, window time.Duration) (all sh
 		}
 	}()
 	for i := range k {
-		c, err := begin(ctx, orders{Role: "processes", Store: t.name, Mode: t.mode, Address: address, Name: fmt.Sprintf("p%d", i), Runs: sharedRuns / k, Window: window})
+		c, err := begin(ctx, orders{Role: "processes", Store: t.name, Mode: t.mode, Address: address, Name: fmt.Sprintf("%s%d", name, i), Runs: sharedRuns / k, Window: window})
 		if err != nil {
 			return all, err
 		}
 		children = append(children, c)
 	}
-	if err := untilLive(ctx, s, children); err != nil {
+	if err := untilLive(ctx, s, children, others); err != nil {
 		return all, err
 	}
 	at := time.Now().Add(min(window, time.Second)).UnixNano()
@@ -126,6 +131,9 @@ func shared(ctx context.Context, t *target, k int, window time.Duration) (all sh
 		}
 		all.Steps, all.Commits, all.CPU = all.Steps+one.Steps, all.Commits+one.Commits, all.CPU+one.CPU
 		all.Micros = append(all.Micros, one.Micros...)
+	}
+	if all.Steps == 0 {
+		return all, fmt.Errorf("no step of %d processes has ended within %s", k, window)
 	}
 	return all, nil
 }
@@ -153,7 +161,13 @@ func processesChild(ctx context.Context, o orders, s store.Store, in io.Reader, 
 		all.Micros = append(all.Micros, took...)
 		return 0, nil
 	})
-	err := withEngine(ctx, s, func(ctx context.Context, _ *durable.Engine) error {
+	// Nothing is to be recovered, and to look for it would take a second beside a million runs.
+	eng, err := durable.Open(ctx, s, durable.Options{Workflows: []durable.Definition{w}, Grace: -1})
+	if err != nil {
+		return err
+	}
+	ctx = durable.NewContext(ctx, eng)
+	err = func() error {
 		line, err := bufio.NewReader(in).ReadString('\n')
 		if err != nil {
 			return err
@@ -188,8 +202,8 @@ func processesChild(ctx context.Context, o orders, s store.Store, in io.Reader, 
 			err = errors.Join(err, <-errs)
 		}
 		return err
-	}, w)
-	if err != nil {
+	}()
+	if err := errors.Join(err, eng.Close()); err != nil {
 		return err
 	}
 	return json.NewEncoder(out).Encode(all)

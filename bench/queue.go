@@ -133,7 +133,7 @@ func throughOnce(ctx context.Context, t *target, runs, limit int) (rate float64,
 		workers = append(workers, c)
 		defer func() { err = errors.Join(err, c.end()) }()
 	}
-	if err := untilLive(ctx, s, workers); err != nil {
+	if err := untilLive(ctx, s, workers, 0); err != nil {
 		return 0, err
 	}
 	q.Paused, q.Revision = false, 1
@@ -162,8 +162,8 @@ func until(ctx context.Context, done func() (bool, error)) error {
 	}
 }
 
-// untilLive waits until each of the children has a live executor, and nobody else has.
-func untilLive(ctx context.Context, s store.Store, children []*child) error {
+// untilLive waits until each of the children has a live executor, and so many others have.
+func untilLive(ctx context.Context, s store.Store, children []*child, others int) error {
 	return until(ctx, func() (bool, error) {
 		for _, c := range children {
 			select {
@@ -172,15 +172,19 @@ func untilLive(ctx context.Context, s store.Store, children []*child) error {
 			default:
 			}
 		}
-		executors, err := s.Executors(ctx)
-		live := 0
-		for _, x := range executors {
-			if x.Live {
-				live++
-			}
-		}
-		return live == len(children), err
+		live, err := countLive(ctx, s)
+		return live == others+len(children), err
 	})
+}
+
+func countLive(ctx context.Context, s store.Store) (live int, err error) {
+	executors, err := s.Executors(ctx)
+	for _, x := range executors {
+		if x.Live {
+			live++
+		}
+	}
+	return live, err
 }
 
 // queueChild executes the runs of the queue.

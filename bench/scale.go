@@ -7,235 +7,24 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 	"text/tabwriter"
 	"time"
 
-	"github.com/holdfast-dev/holdfast/cli"
 	"github.com/holdfast-dev/holdfast/durable"
-	"github.com/holdfast-dev/holdfast/operate"
-	"github.com/holdfast-dev/holdfast/store"
 )
 
-// A curve is how long something takes in stores of several sizes.
-type curve struct {
-	name string
-	goal goal
-	// once: it changes the store, or what it measures, so that it is measured a single time.
-	once bool
-	run  func(context.Context, *scaled) error
-}
-
-// A goal is what a curve is held to.
-type goal struct {
-	// most is how long it may take in the greatest store.
-	most time.Duration
-	// flat: it may take at most twice as long in the greatest store as in the smallest, and
-	// half a millisecond, if that is more.
-	flat bool
-}
-
-func (g goal) String() string {
-	if g.flat {
-		return "flat"
-	}
-	return "≤ " + g.most.String()
-}
-
-// meets reports whether milliseconds by size, the smallest store first, are within the goal.
-func (g goal) meets(ms []float64) bool {
-	last := ms[len(ms)-1]
-	if g.flat {
-		return last <= max(2*ms[0], ms[0]+0.5)
-	}
-	return last <= float64(g.most)/float64(time.Millisecond)
-}
-
-// scaled is a store of one size, open.
-type scaled struct {
-	t       *target
-	address string
-	store.Store
-	engine *durable.Engine // serves nothing
-	began  time.Time       // when the measurement began
-	took   time.Duration   // how long it took, if it says so itself
-}
-
-var (
-	flat    = goal{flat: true}
-	quickly = goal{most: 200 * time.Millisecond}
-)
-
-// curves are what SCALE measures, in this order: those that change the store come last.
-var curves = slices.Concat(
-	[]curve{
-		{name: "beat", goal: flat, run: func(ctx context.Context, s *scaled) error {
-			_, err := s.Beat(ctx, scaleBeat("bench"))
-			return err
-		}},
-		{name: "claim of none", goal: flat, run: func(ctx context.Context, s *scaled) error {
-			_, err := s.Claim(ctx, store.Claim{Executor: "bench", Serves: []store.Served{{Workflow: dashWorkflow.Name(), Versions: []string{"1"}}}, Max: depthClaim, AnyQueue: true})
-			return err
-		}},
-	},
-	listings(map[string]store.Filter{
-		"first page":                    {},
-		"page of a status, common":      {Statuses: []store.Status{store.Completed}},
-		"page of a status, rare":        {Statuses: []store.Status{store.Interrupted}},
-		"page of two statuses":          {Statuses: []store.Status{store.Interrupted, store.Running}},
-		"page of a workflow":            {Workflows: []string{dashWorkflow.Name()}},
-		"page of a workflow, rare":      {Workflows: []string{scaleLetter}},
-		"page of a workflow, none":      {Workflows: []string{"nothing"}},
-		"page of a workflow and status": {Workflows: []string{scaleLetter}, Statuses: []store.Status{store.Completed}},
-		"page of a code":                {Codes: []string{durable.CodeDefinitionChanged}},
-		"page of an owner":              {Owners: []string{scaleExecutor}},
-		"page of an owner, none":        {Owners: []string{"nobody"}},
-		"page of orphaned":              {Orphaned: true},
-		"page of paused":                {Paused: true},
-		"page of a queue":               {Queues: []string{scaleQueue}},
-		"page of a queue, none":         {Queues: []string{"nothing"}},
-		"page of mail":                  {Mail: true},
-		"page of an attribute, common":  {Attributes: map[string]string{scaleAttribute: "south"}},
-		"page of an attribute, rare":    {Attributes: map[string]string{scaleRare: "gold"}},
-		"page of an attribute, none":    {Attributes: map[string]string{scaleAttribute: "nowhere"}},
-		"page of created in a time":     {CreatedFrom: scaleFrom, CreatedTo: scaleFrom + 60_000_000},
-		"page of ended in a time":       {EndedFrom: scaleFrom, EndedTo: scaleFrom + 60_000_000},
-		"page of ended before all":      {EndedTo: 1},
-		// No index is about that time: it changes with the row.
-		"page of updated in a time":      {UpdatedFrom: scaleFrom, UpdatedTo: scaleFrom + 60_000_000},
-		"page of a prefix":               {IDPrefix: "run-77"},
-		"page of a prefix, common":       {IDPrefix: "run-"},
-		"oldest page of a status, rare":  {Statuses: []store.Status{store.Interrupted}, OldestFirst: true},
-		"oldest page of resting, paused": {Statuses: []store.Status{store.Pending, store.Waiting, store.Interrupted}, Paused: true, OldestFirst: true},
-	}),
-	[]curve{
-		{name: "Stuck(100)", goal: quickly, run: func(ctx context.Context, s *scaled) error {
-			_, err := operate.On(s.engine).Stuck(ctx, 100)
-			return err
-		}},
-		{name: "retention that finds nothing", goal: quickly, run: func(ctx context.Context, s *scaled) error {
-			c, err := operate.On(s.engine).Clean(ctx, operate.CleanOptions{Retention: &durable.Retention{KeepFor: 10 * 365 * 24 * time.Hour}})
-			if err == nil && c.Runs > 0 {
-				err = fmt.Errorf("%d runs were deleted", c.Runs)
-			}
-			return err
-		}},
-		{name: "durable stuck", goal: quickly, run: terminal("stuck")},
-		{name: "durable doctor", goal: quickly, run: terminal("doctor")},
-		{name: "durable runs ls", goal: quickly, run: terminal("runs", "ls")},
-		{name: "durable runs ls --resumable", goal: quickly, run: terminal("runs", "ls", "--resumable")},
-		{name: "claim of 16 in a queue", goal: flat, run: func(ctx context.Context, s *scaled) error {
-			got, err := s.Claim(ctx, store.Claim{Executor: "bench", Serves: scaleServes, Max: depthClaim, AnyQueue: true})
-			if err == nil && len(got) != depthClaim {
-				err = fmt.Errorf("a claim took %d runs and not %d", len(got), depthClaim)
-			}
-			return err
-		}},
-		{name: "Start", goal: flat, run: func(ctx context.Context, s *scaled) error {
-			_, err := durable.Ref[string, string](scaleLetter).Start(durable.NewContext(ctx, s.engine), durable.AutoID, "")
-			return err
-		}},
-		{name: "open to first claim", goal: goal{most: 300 * time.Millisecond}, once: true, run: firstClaim},
-		{name: "Recover", goal: goal{most: 2 * time.Second}, once: true, run: func(ctx context.Context, s *scaled) error {
-			return withEngine(ctx, s.Store, func(context.Context, *durable.Engine) error { return nil }, dashWorkflow)
-		}},
-	},
-)
-
-// scaleFrom is a time at which a minute's worth of runs were created, in a store of any size.
-var scaleFrom = store.TimeOf(time.Now().Add(-10 * time.Minute))
-
-var scaleServes = []store.Served{
-	{Workflow: dashWorkflow.Name(), Versions: []string{"1"}}, {Workflow: scaleLetter, Versions: []string{""}},
-}
-
-// scaleBeat is the beat of an executor that lives as long as the measurement.
-func scaleBeat(id string) store.Executor {
-	return store.Executor{ID: id, Name: id, Lease: 24 * time.Hour, Serves: scaleServes}
-}
-
-func listings(filters map[string]store.Filter) (list []curve) {
-	for name, f := range filters {
-		f.WithLast = true
-		g := quickly
-		if f.UpdatedFrom != 0 {
-			g = goal{most: time.Second}
-		}
-		list = append(list, curve{name: name, goal: g, run: func(ctx context.Context, s *scaled) error {
-			_, err := s.List(ctx, f)
-			return err
-		}})
-	}
-	slices.SortFunc(list, func(a, b curve) int { return strings.Compare(a.name, b.name) })
-	return list
-}
-
-// terminal executes a command of the terminal, in this process.
-func terminal(args ...string) func(context.Context, *scaled) error {
-	return func(ctx context.Context, s *scaled) error {
-		cmd := cli.Command(nil, cli.Stores(cli.Backend{
-			Name: s.t.name, Takes: func(string) bool { return true },
-			Open: func(context.Context, string) (store.Store, error) { return connect(s.t.name, s.t.mode, s.address) },
-		}))
-		cmd.SetArgs(append([]string{"--store", "scale", "--json"}, args...))
-		cmd.SetOut(io.Discard)
-		var complaint strings.Builder
-		cmd.SetErr(&complaint)
-		err := cmd.ExecuteContext(ctx)
-		if code := cli.ExitCode(err); code != 0 && code != cli.ExitFound {
-			return fmt.Errorf("durable %s: %s: %w", strings.Join(args, " "), complaint.String(), err)
-		}
-		return nil
-	}
-}
-
-// firstClaim opens the store, and an engine that recovers, and waits until it executes a run
-// that is due.
-func firstClaim(ctx context.Context, s *scaled) error {
-	began := make(chan struct{}, 1)
-	w := durable.Define("first", func(context.Context, int) (int, error) {
-		began <- struct{}{}
-		return 0, nil
-	})
-	if _, err := durable.Ref[int, int](w.Name()).Start(durable.NewContext(ctx, s.engine), "first", 0); err != nil {
-		return err
-	}
-	s.began = time.Now()
-	st, err := connect(s.t.name, s.t.mode, s.address)
-	if err != nil {
-		return err
-	}
-	eng, err := durable.Open(ctx, st, durable.Options{Grace: -1, Workflows: []durable.Definition{w, dashWorkflow}})
-	if err != nil {
-		return errors.Join(err, st.Close())
-	}
-	ctx = durable.NewContext(ctx, eng)
-	recovered := make(chan error, 1)
-	go func() {
-		_, err := durable.Recover(ctx)
-		recovered <- err
-	}()
-	select {
-	case <-began:
-	case err = <-recovered:
-		if err == nil {
-			<-began
-		}
-	}
-	s.took = time.Since(s.began)
-	return errors.Join(err, eng.Close(), st.Close())
-}
-
-// A scaleResult is a curve as it was measured.
+// A scaleResult is a curve as it was measured. It has no figure for the sizes in which it is not
+// measured, which are the last.
 type scaleResult struct {
-	Curve string    `json:"curve"`
-	Store string    `json:"store"`
-	Runs  []int     `json:"runs"`
-	Ms    []float64 `json:"ms"`
-	Goal  string    `json:"goal"`
-	Met   bool      `json:"met"`
+	Curve   string    `json:"curve"`
+	Store   string    `json:"store"`
+	Unit    string    `json:"unit"`
+	Runs    []int     `json:"runs"`
+	Figures []float64 `json:"figures"`
+	Goal    string    `json:"goal,omitempty"`
+	Met     bool      `json:"met"`
 }
 
 // scaleTries is how often a curve is measured that does not take long.
@@ -243,12 +32,13 @@ const scaleTries = 11
 
 // scale measures the curves whose names have one of the words, all if there is none.
 func scale(ctx context.Context, out io.Writer, stores []string, sizes []int, tries int, words []string, asJSON bool) error {
+	began := time.Now()
 	dir, err := os.MkdirTemp("", "holdfast-scale-")
 	if err != nil {
 		return err
 	}
 	defer os.RemoveAll(dir)
-	targets, closeAll, err := openTargets(filepath.Clean(dir), stores)
+	targets, closeAll, err := openTargets(dir, stores)
 	if err != nil {
 		return err
 	}
@@ -264,32 +54,33 @@ func scale(ctx context.Context, out io.Writer, stores []string, sizes []int, tri
 			if err := scaleOf(ctx, t, runs, tries, words, byCurve); err != nil {
 				return fmt.Errorf("%s with %d runs: %w", t.name, runs, err)
 			}
+			fmt.Fprintf(os.Stderr, "%s with %d runs: %s since the beginning\n", t.name, runs, time.Since(began).Round(time.Second))
 		}
 		for _, c := range curves {
-			if ms := byCurve[c.name]; len(ms) > 0 {
-				results = append(results, scaleResult{c.name, t.name, sizes, ms, c.goal.String(), c.goal.meets(ms)})
+			if figures := byCurve[c.name]; len(figures) > 0 {
+				results = append(results, scaleResult{c.name, t.name, c.unitName(), sizes[:len(figures)], figures, c.goal.String(), c.goal.meets(figures, c.unitName())})
 			}
 		}
 	}
 	if asJSON {
 		e := json.NewEncoder(out)
 		e.SetIndent("", "  ")
-		return e.Encode(map[string]any{"curves": results})
+		return e.Encode(map[string]any{"curves": results, "seconds": time.Since(began).Seconds()})
 	}
 	return printScale(out, sizes, results)
 }
 
-// scaleOf adds the milliseconds of each curve in a store of one size.
+// scaleOf adds the figures of each curve in a store of one size, which is removed again.
 func scaleOf(ctx context.Context, t *target, runs, tries int, words []string, byCurve map[string][]float64) (err error) {
 	address, err := newScale(ctx, t, runs)
 	if err != nil {
 		return err
 	}
-	return scaleAt(ctx, t, address, tries, words, byCurve)
+	return errors.Join(scaleAt(ctx, t, address, runs, tries, words, byCurve), t.remove(address))
 }
 
 // scaleAt is scaleOf for a store that is there.
-func scaleAt(ctx context.Context, t *target, address string, tries int, words []string, byCurve map[string][]float64) (err error) {
+func scaleAt(ctx context.Context, t *target, address string, runs, tries int, words []string, byCurve map[string][]float64) (err error) {
 	st, err := connect(t.name, t.mode, address)
 	if err != nil {
 		return err
@@ -305,17 +96,20 @@ func scaleAt(ctx context.Context, t *target, address string, tries int, words []
 			return err
 		}
 	}
-	s := &scaled{t: t, address: address, Store: st, engine: eng}
+	s := &scaled{t: t, runs: runs, brief: tries < scaleTries, address: address, Store: st, engine: eng, found: map[string]float64{}}
 	for _, c := range curves {
 		if len(words) > 0 && !slices.ContainsFunc(words, func(w string) bool { return strings.Contains(c.name, w) }) {
 			continue
 		}
-		ms, err := s.measure(ctx, &c, tries)
+		if c.most != 0 && runs > c.most {
+			continue
+		}
+		v, err := s.measure(ctx, &c, tries)
 		if err != nil {
 			return fmt.Errorf("%s: %w", c.name, err)
 		}
-		fmt.Fprintf(os.Stderr, "  %-32s %s ms\n", c.name, figure(ms))
-		byCurve[c.name] = append(byCurve[c.name], ms)
+		fmt.Fprintf(os.Stderr, "  %-36s %s %s\n", c.name, figure(v), c.unitName())
+		byCurve[c.name] = append(byCurve[c.name], v)
 	}
 	return nil
 }
@@ -325,14 +119,17 @@ func scaleAt(ctx context.Context, t *target, address string, tries int, words []
 func (s *scaled) measure(ctx context.Context, c *curve, tries int) (float64, error) {
 	var all []float64
 	for len(all) <= tries {
-		s.began, s.took = time.Now(), 0
+		s.began, s.took, s.figure = time.Now(), 0, nil
 		if err := c.run(ctx, s); err != nil {
 			return 0, err
+		}
+		if s.figure != nil {
+			return *s.figure, nil
 		}
 		if s.took == 0 {
 			s.took = time.Since(s.began)
 		}
-		all = append(all, float64(s.took)/float64(time.Millisecond))
+		all = append(all, milliseconds(s.took))
 		if c.once || s.took > time.Second {
 			return all[len(all)-1], nil
 		}
@@ -342,19 +139,27 @@ func (s *scaled) measure(ctx context.Context, c *curve, tries int) (float64, err
 
 func printScale(out io.Writer, sizes []int, results []scaleResult) error {
 	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', tabwriter.AlignRight)
-	fmt.Fprint(w, "curve\tstore\t")
+	fmt.Fprint(w, "curve\tstore\tunit\t")
 	for _, n := range sizes {
-		fmt.Fprintf(w, "ms at %d\t", n)
+		fmt.Fprintf(w, "at %d\t", n)
 	}
 	fmt.Fprintln(w, "goal\t\t")
 	for _, r := range results {
-		fmt.Fprintf(w, "%s\t%s\t", r.Curve, r.Store)
-		for _, ms := range r.Ms {
-			fmt.Fprintf(w, "%s\t", figure(ms))
+		fmt.Fprintf(w, "%s\t%s\t%s\t", r.Curve, r.Store, r.Unit)
+		for i := range sizes {
+			if i >= len(r.Figures) {
+				fmt.Fprint(w, "-\t")
+				continue
+			}
+			fmt.Fprintf(w, "%s\t", figure(r.Figures[i]))
 		}
 		met := ""
-		if !r.Met {
-			met = "missed"
+		switch {
+		case r.Goal == "":
+		case r.Met:
+			met = "ok"
+		default:
+			met = "over"
 		}
 		fmt.Fprintf(w, "%s\t%s\t\n", r.Goal, met)
 	}

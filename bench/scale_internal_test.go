@@ -10,15 +10,22 @@ import (
 )
 
 func TestAGoalIsMetInTheGreatestStore(t *testing.T) {
-	require.True(t, quickly.meets([]float64{900, 199}))
-	require.False(t, quickly.meets([]float64{1, 201}))
-	require.Equal(t, "≤ 200ms", quickly.String())
+	require.True(t, quickly.meets([]float64{900, 199}, "ms"))
+	require.False(t, quickly.meets([]float64{1, 201}, "ms"))
+	require.Equal(t, "≤ 200", quickly.String())
 
-	require.True(t, flat.meets([]float64{2, 9, 3.9}), "what is between does not count")
-	require.False(t, flat.meets([]float64{2, 2, 4.1}))
-	require.True(t, flat.meets([]float64{0.01, 0.4}), "what is very short may vary")
+	require.True(t, flat.meets([]float64{2, 9, 3.9}, "ms"), "what is between does not count")
+	require.False(t, flat.meets([]float64{2, 2, 4.1}, "ms"))
+	require.True(t, flat.meets([]float64{0.01, 0.4}, "ms"), "what is very short may vary")
+	require.False(t, flat.meets([]float64{0.01, 0.4}, "B"))
 	require.Equal(t, "flat", flat.String())
-	require.True(t, (goal{most: time.Minute}).meets([]float64{59_000}))
+	require.True(t, within(time.Minute).meets([]float64{59_000}, "ms"))
+
+	require.True(t, goal{least: 0.9}.meets([]float64{0.2, 0.9}, "of 1"))
+	require.False(t, goal{least: 0.9}.meets([]float64{1, 0.8}, "of 1"))
+	require.Equal(t, "≥ 0.90", goal{least: 0.9}.String())
+	require.True(t, goal{}.meets([]float64{1, 1000}, "B"), "there is none")
+	require.Empty(t, goal{}.String())
 }
 
 func TestEveryCurveIsMeasuredInAStoreOfEachSize(t *testing.T) {
@@ -32,15 +39,15 @@ func TestEveryCurveIsMeasuredInAStoreOfEachSize(t *testing.T) {
 	require.NoError(t, json.Unmarshal(out.Bytes(), &got))
 	require.Len(t, got.Curves, len(stores)*len(curves))
 	for _, c := range got.Curves {
-		require.Len(t, c.Ms, 1, c.Curve)
-		require.Positive(t, c.Ms[0], c.Curve)
-		require.NotEmpty(t, c.Goal, c.Curve)
+		require.Len(t, c.Figures, 1, c.Curve)
+		require.GreaterOrEqual(t, c.Figures[0], 0.0, c.Curve)
+		require.NotEmpty(t, c.Unit, c.Curve)
 	}
 }
 
 func TestOnlyTheWantedCurvesAreMeasured(t *testing.T) {
 	var out bytes.Buffer
 	require.NoError(t, scale(t.Context(), &out, []string{"sqlite"}, []int{1000}, 1, []string{"beat"}, false))
-	require.Regexp(t, `(?s)curve.*ms at 1000.*goal.*beat.*sqlite.*flat`, out.String())
+	require.Regexp(t, `(?s)curve.*at 1000.*goal.*beat.*sqlite.*ms.*flat.*ok`, out.String())
 	require.NotContains(t, out.String(), "page")
 }

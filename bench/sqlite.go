@@ -3,7 +3,10 @@ package main
 import (
 	"context"
 	"database/sql"
+	"errors"
 	"fmt"
+	"io/fs"
+	"os"
 	"path/filepath"
 	"strings"
 	"sync/atomic"
@@ -36,6 +39,16 @@ func sqliteTarget(dir, mode string) *target {
 		name: "sqlite", mode: mode,
 		open:   func() (store.Store, error) { return openSQLite(path(), mode) },
 		create: func(context.Context) (string, error) { return path(), nil },
+		remove: func(path string) error {
+			var errs []error
+			for _, suffix := range []string{"", "-wal", "-shm"} {
+				if err := os.Remove(path + suffix); err != nil && !errors.Is(err, fs.ErrNotExist) {
+					errs = append(errs, err)
+				}
+			}
+			return errors.Join(errs...)
+		},
+		size: sqliteSize,
 		openFloor: func(ctx context.Context) (*floor, error) {
 			p := path()
 			s, err := openSQLite(p, mode)
@@ -48,6 +61,18 @@ func sqliteTarget(dir, mode string) *target {
 			return sqliteFloor(ctx, p, mode)
 		},
 	}
+}
+
+// sqliteSize counts the pages in use: those of deleted runs are used again.
+func sqliteSize(ctx context.Context, path string) (bytes float64, err error) {
+	db, err := sql.Open("sqlite3", "file:"+path+"?_query_only=1&_busy_timeout=10000")
+	if err != nil {
+		return 0, err
+	}
+	defer db.Close()
+	const used = "SELECT (page_count - freelist_count) * page_size FROM pragma_page_count(), pragma_freelist_count(), pragma_page_size()"
+	err = db.QueryRowContext(ctx, used).Scan(&bytes)
+	return bytes, err
 }
 
 // sqliteFloor makes a table of the shape of the store's events next to it, and fenced

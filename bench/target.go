@@ -22,6 +22,10 @@ type target struct {
 	// openFloor gives a floor in a new, empty database of the same kind; nil
 	// for memory.
 	openFloor func(context.Context) (*floor, error)
+	// remove deletes the database at an address, which is open no more; nil for memory.
+	remove func(address string) error
+	// size is how many bytes of the disk the database at an address uses; nil for memory.
+	size func(ctx context.Context, address string) (float64, error)
 	// settle does at once what the server at an address would do on its own within
 	// a minute after many inserts, so that this does not disturb the next
 	// measurement; nil: there is nothing to do.
