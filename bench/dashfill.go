@@ -14,7 +14,9 @@ import (
 
 // dashWorkflow is the workflow of most runs of DASH: an order that completes, fails,
 // sleeps or asks a person, as its input says.
-var dashWorkflow = durable.Define("order", func(ctx context.Context, fate string) (string, error) {
+var dashWorkflow = durable.Define("order", dashOrder)
+
+func dashOrder(ctx context.Context, fate string) (string, error) {
 	for _, step := range []string{"reserve", "charge"} {
 		if _, err := durable.Step(ctx, step, func(context.Context) ([]byte, error) { return make([]byte, 512), nil }); err != nil {
 			return "", err
@@ -30,7 +32,7 @@ var dashWorkflow = durable.Define("order", func(ctx context.Context, fate string
 		return "", err
 	}
 	return "sent", durable.Do(ctx, "ship", func(context.Context) error { return nil })
-})
+}
 
 // dashFates says how many of a thousand runs have which fate; the rest complete. No
 // process serves the last of them.

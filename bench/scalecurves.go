@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"io"
 	"slices"
@@ -90,11 +89,8 @@ var curves = slices.Concat(
 			_, err := durable.Ref[string, string](scaleLetter).Start(durable.NewContext(ctx, s.engine), durable.AutoID, "")
 			return err
 		}},
-		{name: "open to first claim", goal: within(300 * time.Millisecond), once: true, run: firstClaim},
-		{name: "Recover", goal: within(2 * time.Second), once: true, run: func(ctx context.Context, s *scaled) error {
-			return withEngine(ctx, s.Store, func(context.Context, *durable.Engine) error { return nil }, dashWorkflow)
-		}},
 	},
+	openCurves,
 	workCurves,
 	waiterCurves,
 	processCurves,
@@ -147,41 +143,4 @@ func terminal(args ...string) func(context.Context, *scaled) error {
 		}
 		return nil
 	}
-}
-
-// firstClaim opens the store, and an engine that recovers, and waits until it executes a run
-// that is due.
-func firstClaim(ctx context.Context, s *scaled) error {
-	began := make(chan struct{}, 1)
-	w := durable.Define("first", func(context.Context, int) (int, error) {
-		began <- struct{}{}
-		return 0, nil
-	})
-	if _, err := durable.Ref[int, int](w.Name()).Start(durable.NewContext(ctx, s.engine), "first", 0); err != nil {
-		return err
-	}
-	s.began = time.Now()
-	st, err := connect(s.t.name, s.t.mode, s.address)
-	if err != nil {
-		return err
-	}
-	eng, err := durable.Open(ctx, st, durable.Options{Grace: -1, Workflows: []durable.Definition{w, dashWorkflow}})
-	if err != nil {
-		return errors.Join(err, st.Close())
-	}
-	ctx = durable.NewContext(ctx, eng)
-	recovered := make(chan error, 1)
-	go func() {
-		_, err := durable.Recover(ctx)
-		recovered <- err
-	}()
-	select {
-	case <-began:
-	case err = <-recovered:
-		if err == nil {
-			<-began
-		}
-	}
-	s.took = time.Since(s.began)
-	return errors.Join(err, eng.Close(), st.Close())
 }
