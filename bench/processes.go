@@ -132,9 +132,6 @@ func shared(ctx context.Context, t *target, address, name string, k int, window 
 		all.Steps, all.Commits, all.CPU = all.Steps+one.Steps, all.Commits+one.Commits, all.CPU+one.CPU
 		all.Micros = append(all.Micros, one.Micros...)
 	}
-	if all.Steps == 0 {
-		return all, fmt.Errorf("no step of %d processes has ended within %s", k, window)
-	}
 	return all, nil
 }
 
@@ -161,13 +158,7 @@ func processesChild(ctx context.Context, o orders, s store.Store, in io.Reader, 
 		all.Micros = append(all.Micros, took...)
 		return 0, nil
 	})
-	// Nothing is to be recovered, and to look for it would take a second beside a million runs.
-	eng, err := durable.Open(ctx, s, durable.Options{Workflows: []durable.Definition{w}, Grace: -1})
-	if err != nil {
-		return err
-	}
-	ctx = durable.NewContext(ctx, eng)
-	err = func() error {
+	err := unrecovered(ctx, s, func(ctx context.Context, _ *durable.Engine) error {
 		line, err := bufio.NewReader(in).ReadString('\n')
 		if err != nil {
 			return err
@@ -202,8 +193,8 @@ func processesChild(ctx context.Context, o orders, s store.Store, in io.Reader, 
 			err = errors.Join(err, <-errs)
 		}
 		return err
-	}()
-	if err := errors.Join(err, eng.Close()); err != nil {
+	}, w)
+	if err != nil {
 		return err
 	}
 	return json.NewEncoder(out).Encode(all)

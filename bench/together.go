@@ -40,6 +40,9 @@ func together(ctx context.Context, s *scaled) (map[string]float64, error) {
 			if err != nil {
 				return nil, fmt.Errorf("%d processes: %w", k, err)
 			}
+			if all.Steps == 0 { // each step that began has taken at least as long
+				all.Steps, all.Micros = 1, []int64{window.Microseconds()}
+			}
 			if k == 1 {
 				one = all
 				rates[k] = append(rates[k], float64(all.Steps)/window.Seconds())

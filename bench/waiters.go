@@ -44,7 +44,7 @@ func waitElsewhere(ctx context.Context, s *scaled) (map[string]float64, error) {
 // took.
 func waitersChild(ctx context.Context, o orders, s store.Store, out io.Writer) error {
 	var used float64
-	err := withEngine(ctx, s, func(ctx context.Context, _ *durable.Engine) error {
+	err := unrecovered(ctx, s, func(ctx context.Context, _ *durable.Engine) error {
 		page, err := s.List(ctx, store.Filter{Statuses: []store.Status{store.Waiting}, Workflows: []string{dashWorkflow.Name()}, Limit: o.Runs})
 		if err != nil {
 			return err
