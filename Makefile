@@ -24,11 +24,12 @@ test: ## run all tests, on memory, SQLite and a real PostgreSQL
 	$(WITH_PG) $(GO) test -timeout 15m ./...
 	@$(GO) run ./test/browsertest/cmd/leftout
 
-lint: ## check formatting, go vet and staticcheck
+lint: ## check formatting, go vet, staticcheck, and the examples with durablevet
 	@unformatted=$$(gofmt -l $$(git ls-files '*.go')); \
 	if [ -n "$$unformatted" ]; then echo "gofmt -w these files:"; echo "$$unformatted"; exit 1; fi
 	$(GO) vet ./...
 	$(GO) run $(STATICCHECK) ./...
+	$(GO) run ./cmd/durablevet ./examples/... ./shell/...
 
 race: ## run the tests of concurrent packages under the race detector
 	$(WITH_PG) $(GO) test -race -timeout 20m $(RACE)

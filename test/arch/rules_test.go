@@ -39,6 +39,9 @@ const (
 	otlp      = "go.opentelemetry.io/proto/otlp"
 	protobuf  = "google.golang.org/protobuf"
 
+	tools    = "golang.org/x/tools"
+	golangci = "github.com/golangci/plugin-module-register"
+
 	otelSDK     = otel + "/sdk"
 	otlpTraces  = otel + "/exporters/otlp/otlptrace/otlptracehttp"
 	otlpMetrics = otel + "/exporters/otlp/otlpmetric/otlpmetrichttp"
@@ -94,6 +97,8 @@ var rules = []rule{
 	{path: "cli/internal/target", ours: []string{"cli/internal/show", "client", "durable", "operate", "store", "internal"}, modules: []string{yaml}},
 	{path: "cli/internal/shop", ours: []string{"cli", "durable", "operate", "dashboard", "store"}, modules: []string{cobra}, anyBackend: true},
 	{path: "cmd", ours: []string{"cli", "store"}, anyBackend: true},
+	// The checker knows the SDK by its names alone.
+	{path: "cmd/durablevet", modules: []string{tools, golangci}},
 	{path: "examples", ours: []string{"durable", "operate", "store"}, anyBackend: true},
 	{path: "examples/pipeline", ours: []string{"cli", "client", "dashboard", "durable", "operate", "shell", "store"}, modules: []string{cobra}, anyBackend: true},
 	{path: "examples/program", ours: []string{"dashboard", "durable", "store"}, modules: []string{sqlx}, anyBackend: true},
