@@ -31,6 +31,8 @@ type Listing struct {
 	// Limit is the size of the page; one more row is selected, which shows
 	// whether there is a next page.
 	Limit int
+	// Direction is that of the order by created_at and no: ASC or DESC.
+	Direction string
 
 	filter store.Filter
 }
@@ -58,7 +60,7 @@ func (d Dialect) List(f store.Filter, gone []string) (*Listing, error) {
 	arms := w.arms()
 	size := w.bind(int64(limit + 1))
 	end := fmt.Sprintf(" ORDER BY created_at %s, no %s LIMIT ", order, order)
-	l := &Listing{Args: w.args, Limit: limit, filter: f}
+	l := &Listing{Args: w.args, Limit: limit, Direction: order, filter: f}
 	if len(arms) == 1 {
 		l.SQL = "SELECT " + RunColumns + " FROM " + arms[0].from + arms[0].sql + end + size
 		return l, nil

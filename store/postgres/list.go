@@ -2,6 +2,7 @@ package postgres
 
 import (
 	"context"
+	"encoding/json"
 	"slices"
 
 	"github.com/jmoiron/sqlx"
@@ -24,28 +25,64 @@ func (s *Store) List(ctx context.Context, f store.Filter) (store.Page, error) {
 	if err != nil {
 		return store.Page{}, err
 	}
-	var page store.Page
 	if !matchable(&f) {
-		return page, nil
+		return store.Page{}, nil
 	}
-	err = s.moment(ctx, func(tx *sqlx.Tx) error {
-		page = store.Page{}
-		var rows []sqlstore.RunRow
-		if err := s.selectRows(ctx, tx, &rows, l.SQL, l.Args...); err != nil {
-			return err
-		}
-		if len(rows) > l.Limit {
-			rows = rows[:l.Limit]
-			page.Next = l.Next(&rows[len(rows)-1])
-		}
-		var err error
-		page.Runs, err = s.runs(ctx, tx, rows, f.WithLast)
-		return err
+	var rows []listedRow
+	err = s.readAgain(ctx, func() error {
+		rows = nil
+		return s.selectRows(ctx, s.db, &rows, s.whole(l, f.WithLast), l.Args...)
 	})
 	if err != nil {
 		return store.Page{}, described("list runs", err)
 	}
+	var page store.Page
+	if len(rows) > l.Limit {
+		rows = rows[:l.Limit]
+		page.Next = l.Next(&rows[len(rows)-1].RunRow)
+	}
+	page.Runs = make([]store.Run, len(rows))
+	for i := range rows {
+		if page.Runs[i], err = rows[i].run(); err != nil {
+			return store.Page{}, described("list runs", err)
+		}
+	}
 	return page, nil
+}
+
+// listedRow is a row of a page, with what belongs to it.
+type listedRow struct {
+	sqlstore.RunRow
+	Named []byte            `db:"named"` // the attributes, as an object of JSON; nil: none
+	Last  sqlstore.EventRow `db:"last"`  // Seq 0: it was not asked for
+}
+
+func (r *listedRow) run() (store.Run, error) {
+	run := r.Run()
+	if r.Last.Seq > 0 {
+		e := r.Last.Event()
+		run.Last = &e
+	}
+	if r.Named == nil {
+		return run, nil
+	}
+	return run, json.Unmarshal(r.Named, &run.Attributes)
+}
+
+// whole returns the statement of a page with what belongs to its runs: one round trip, and one
+// moment.
+func (s *Store) whole(l *sqlstore.Listing, withLast bool) string {
+	rename := qualified(s.schema)
+	columns, join := "", ""
+	if withLast {
+		columns = `, COALESCE(e.seq, 0) AS "last.seq", COALESCE(e.epoch, 0) AS "last.epoch", COALESCE(e.branch, 0) AS "last.branch", COALESCE(e.type, '') AS "last.type", ` +
+			`COALESCE(e.key, '') AS "last.key", COALESCE(e.attempt, 0) AS "last.attempt", COALESCE(e.ordinal, 0) AS "last.ordinal", COALESCE(e.at, 0) AS "last.at", ` +
+			`COALESCE(e.took, 0) AS "last.took", COALESCE(e.active, 0) AS "last.active", COALESCE(e.steps, 0) AS "last.steps", e.data AS "last.data", ` +
+			`e.payload AS "last.payload", COALESCE(e.sum, 0) AS "last.sum"`
+		join = " LEFT JOIN LATERAL (SELECT * FROM " + rename("durable_events") + " AS d WHERE d.run_no = r.no ORDER BY d.seq DESC LIMIT 1) AS e ON true"
+	}
+	return "SELECT r.*, CASE WHEN r.attributes > 0 THEN (SELECT CAST(pg_catalog.json_object_agg(a.name, a.value) AS text) FROM " + rename("durable_attributes") +
+		" AS a WHERE a.run_no = r.no) END AS named" + columns + " FROM (" + l.SQL + ") AS r" + join + " ORDER BY r.created_at " + l.Direction + ", r.no " + l.Direction
 }
 
 // matchable reports whether any run can match f: no run has a text that a column
@@ -131,48 +168,4 @@ func (s *Store) selectRows(ctx context.Context, q sqlx.QueryerContext, dest any,
 	s.counts.statements.Add(1)
 	s.counts.reads.Add(1)
 	return sqlx.SelectContext(ctx, q, dest, sql, args...)
-}
-
-// runs turns rows into records, with their attributes and, if requested, their
-// last events.
-func (s *Store) runs(ctx context.Context, tx *sqlx.Tx, rows []sqlstore.RunRow, withLast bool) ([]store.Run, error) {
-	if len(rows) == 0 {
-		return nil, nil
-	}
-	list := make([]store.Run, len(rows))
-	byNo := make(map[int64]*store.Run, len(rows))
-	var all, attributed []int64
-	for i := range rows {
-		list[i] = rows[i].Run()
-		byNo[rows[i].No] = &list[i]
-		all = append(all, rows[i].No)
-		if rows[i].Attributes > 0 {
-			attributed = append(attributed, rows[i].No)
-		}
-	}
-	if len(attributed) > 0 {
-		var attributes []struct {
-			No    int64  `db:"no"`
-			Name  string `db:"name"`
-			Value string `db:"value"`
-		}
-		if err := s.selectRows(ctx, tx, &attributes, s.sql.Text("attributes_of"), ints(attributed...)); err != nil {
-			return nil, err
-		}
-		for _, a := range attributes {
-			setAttribute(byNo[a.No], a.Name, a.Value)
-		}
-	}
-	if !withLast {
-		return list, nil
-	}
-	var events []sqlstore.EventRow
-	if err := s.selectRows(ctx, tx, &events, s.sql.Text("events_last_of"), ints(all...)); err != nil {
-		return nil, err
-	}
-	for i := range events {
-		e := events[i].Event()
-		byNo[events[i].No].Last = &e
-	}
-	return list, nil
 }

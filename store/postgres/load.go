@@ -2,20 +2,17 @@ package postgres
 
 import (
 	"context"
-	"database/sql"
 	"fmt"
 	"iter"
-
-	"github.com/jmoiron/sqlx"
 
 	"github.com/holdfast-dev/holdfast/store"
 )
 
-// moment runs f in a read transaction that sees one moment. It may run f again:
-// compatible servers refuse readers under SERIALIZABLE, and a connection may break.
-func (s *Store) moment(ctx context.Context, f func(*sqlx.Tx) error) error {
+// readAgain runs f, which only reads, again if a connection breaks, or if a compatible server refuses
+// it under SERIALIZABLE.
+func (s *Store) readAgain(ctx context.Context, f func() error) error {
 	for try := 0; ; try++ {
-		err := s.readOnce(ctx, f)
+		err := f()
 		if err == nil {
 			return nil
 		}
@@ -23,16 +20,6 @@ func (s *Store) moment(ctx context.Context, f func(*sqlx.Tx) error) error {
 			return err
 		}
 	}
-}
-
-func (s *Store) readOnce(ctx context.Context, f func(*sqlx.Tx) error) error {
-	tx, err := s.db.BeginTxx(ctx, &sql.TxOptions{Isolation: sql.LevelRepeatableRead, ReadOnly: true})
-	if err != nil {
-		return err
-	}
-	// It only read, so nothing is lost.
-	defer func() { _ = tx.Rollback() }()
-	return f(tx)
 }
 
 // reading is what a range over events reads.

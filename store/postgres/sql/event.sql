@@ -176,11 +176,6 @@ FROM durable_events WHERE run_no = $1 AND seq > $2 AND seq <= $3 AND branch = AN
 -- From the end of the log, the minimum that shows which events a lineage has.
 SELECT seq, branch, key FROM durable_events WHERE run_no = $1 AND seq > $2 AND seq < $3 ORDER BY seq DESC
 
--- name: events_last_of
-SELECT e.run_no AS no, e.seq, e.epoch, e.branch, e.type, e.key, e.attempt, e.ordinal, e.at, e.took, e.active, e.steps, e.data, e.payload, e.sum
-FROM pg_catalog.unnest($1::bigint[]) AS r (no)
-CROSS JOIN LATERAL (SELECT * FROM durable_events l WHERE l.run_no = r.no ORDER BY l.seq DESC LIMIT 1) e
-
 -- name: sweep_events (own)
 -- Events whose run is gone, left by an append that was in progress while the
 -- run was deleted. A walk over the primary key, so that a run costs one lookup

@@ -22,7 +22,7 @@ SELECT epoch, sum FROM durable_events WHERE place = ?1
 SELECT place & 268435455 AS seq, epoch, branch, type, key, attempt, ordinal, at, took, active, steps, data, payload, sum
 FROM durable_events WHERE place > ?1 AND place < ?2 ORDER BY place DESC LIMIT 1
 
--- name: events_last_of
+-- name: events_last_of (own)
 -- The last event of each run whose number is in the JSON array.
 SELECT e.place >> 28 AS no, e.place & 268435455 AS seq, e.epoch, e.branch, e.type, e.key, e.attempt, e.ordinal, e.at, e.took, e.active, e.steps,
   e.data, e.payload, e.sum
