@@ -23,6 +23,9 @@ type census struct {
 	// wait is the time until it is known whether executors that own runs are
 	// gone; 0: nothing is in doubt.
 	wait time.Duration
+
+	look   look
+	owners string // of runs, as JSON
 }
 
 func (c *census) isLive(id string) bool { return c.live[id] }
@@ -32,36 +35,50 @@ func (c *census) free() driverValue { return texts(append([]string{""}, c.gone..
 
 // census reads all executors. There are few.
 func (s *Store) census(q querier) (*census, error) {
-	name := "executors_portable"
-	if s.PresenceKind() != "" {
-		name = "executors"
-	}
-	c := &census{live: map[string]bool{}}
-	l := look{began: time.Now()}
-	var owners string
-	err := q.query(name, func(v []driverValue) error {
-		sc := scanner{v: v}
-		c.now, l.up = store.Time(sc.int()), store.Time(sc.int())
-		locks := sc.text()
-		if l.held == nil {
-			l.held = lockKeys(locks)
-		}
-		owners = sc.text()
-		if v[4] == nil {
-			return sc.err
-		}
-		c.rows = append(c.rows, sqlstore.ExecutorRow{
-			ID: sc.text(), Name: sc.text(), Host: sc.text(), Boot: sc.text(), PID: sc.int(), Lease: sc.int(), Serves: sc.text(),
-			StartedAt: sc.int(), BeatAt: sc.int(), Presence: sc.text(),
-		})
-		return sc.err
-	})
-	if err != nil {
+	c := newCensus()
+	if err := q.query(executorsBy(s.PresenceKind()), c.add); err != nil {
 		return nil, err
 	}
-	if err := json.Unmarshal([]byte(owners), &c.gone); err != nil {
-		return nil, fmt.Errorf("postgres: list of owners: %w", err)
+	return c, s.decideLive(c)
+}
+
+// executorsBy returns the name of the statement that reads all executors.
+func executorsBy(presence string) string {
+	if presence != "" {
+		return "executors"
 	}
+	return "executors_portable"
+}
+
+func newCensus() *census {
+	return &census{live: map[string]bool{}, look: look{began: time.Now()}}
+}
+
+// add reads a row of the statement.
+func (c *census) add(v []driverValue) error {
+	sc := scanner{v: v}
+	c.now, c.look.up = store.Time(sc.int()), store.Time(sc.int())
+	locks := sc.text()
+	if c.look.held == nil {
+		c.look.held = lockKeys(locks)
+	}
+	c.owners = sc.text()
+	if v[4] == nil {
+		return sc.err
+	}
+	c.rows = append(c.rows, sqlstore.ExecutorRow{
+		ID: sc.text(), Name: sc.text(), Host: sc.text(), Boot: sc.text(), PID: sc.int(), Lease: sc.int(), Serves: sc.text(),
+		StartedAt: sc.int(), BeatAt: sc.int(), Presence: sc.text(),
+	})
+	return sc.err
+}
+
+// decideLive decides which of the executors that were read are live.
+func (s *Store) decideLive(c *census) error {
+	if err := json.Unmarshal([]byte(c.owners), &c.gone); err != nil {
+		return fmt.Errorf("postgres: list of owners: %w", err)
+	}
+	l := c.look
 	l.answers = time.Now()
 	for i := range c.rows {
 		r := &c.rows[i]
@@ -78,7 +95,7 @@ func (s *Store) census(q querier) (*census, error) {
 	s.suspects.keep(c.rows)
 	s.sightings.Keep(c.rows)
 	c.gone = slices.DeleteFunc(c.gone, c.isLive)
-	return c, nil
+	return nil
 }
 
 func lockKeys(list string) map[int64]bool {
@@ -111,17 +128,28 @@ func (s *Store) Beat(ctx context.Context, e store.Executor) (store.Pulse, error)
 		w.ctx = ctx
 		p = store.Pulse{}
 		var until int64
-		if e.Leaving {
+		switch {
+		case e.Leaving:
 			until, err = s.leave(w, &p, e.ID)
-		} else {
-			until, err = s.beat(w, &p, e, serves)
+		case s.genuine:
+			b := beating{store: s, executor: e, said: s.said(e, serves)}
+			return b.beatAndLook(w, &p)
+		default:
+			until, err = s.beat(w, &p, s.said(e, serves))
 		}
 		if err != nil {
 			return err
 		}
 		s.counts.commits.Add(1)
 		p.Late = p.Late || (until != 0 && int64(p.Now) >= until)
-		return s.look(w, &p, e)
+		all, err := s.census(w)
+		if err == nil {
+			err = expire(w, all)
+		}
+		if err != nil {
+			return err
+		}
+		return s.look(w, &p, e, all)
 	})
 	if err == nil && e.Leaving {
 		s.notices.tellAll() // its runs are free
@@ -129,11 +157,18 @@ func (s *Store) Beat(ctx context.Context, e store.Executor) (store.Pulse, error)
 	return p, described(fmt.Sprintf("beat of executor %s", e.ID), err)
 }
 
-func (s *Store) beat(w *wire, p *store.Pulse, e store.Executor, serves string) (until int64, err error) {
+// said is what an executor says of itself, as executor_beat takes it.
+func (s *Store) said(e store.Executor, serves string) []driverValue {
 	presence := ""
 	if s.PresenceKind() != "" {
 		presence = s.listener.present(e.ID)
 	}
+	return []driverValue{
+		e.ID, store.CleanText(e.Name), store.CleanText(e.Host), store.CleanText(e.Boot), int64(e.PID), int64(e.Lease / time.Microsecond), serves, presence,
+	}
+}
+
+func (s *Store) beat(w *wire, p *store.Pulse, said []driverValue) (until int64, err error) {
 	registers := true
 	err = w.query("executor_beat", func(v []driverValue) error {
 		p.Now = store.Time(v[0].(int64))
@@ -142,7 +177,7 @@ func (s *Store) beat(w *wire, p *store.Pulse, e store.Executor, serves string) (
 			until, registers = v[1].(int64), false
 		}
 		return nil
-	}, e.ID, store.CleanText(e.Name), store.CleanText(e.Host), store.CleanText(e.Boot), int64(e.PID), int64(e.Lease/time.Microsecond), serves, presence)
+	}, said...)
 	if err == nil && registers {
 		_, err = w.exec("forget_executors")
 	}
@@ -164,38 +199,40 @@ func (s *Store) leave(w *wire, p *store.Pulse, id string) (until int64, err erro
 }
 
 // look fills in what follows from the runs.
-func (s *Store) look(w *wire, p *store.Pulse, e store.Executor) error {
-	all, err := s.census(w)
-	if err != nil {
-		return err
-	}
-	if err := expire(w, all); err != nil {
-		return err
-	}
+func (s *Store) look(w *wire, p *store.Pulse, e store.Executor, all *census) error {
 	owner := e.ID
 	if e.Leaving {
 		owner = "" // no owner: its former runs are no longer its own
 	}
 	workflows, versions := pairs(e.Serves)
-	err = w.query("look", func(v []driverValue) error {
-		name, n := v[1].(string), v[2].(int64)
-		switch v[0].(string) {
-		case "mail":
-			p.Mail = append(p.Mail, store.Mail{RunID: name, Inbox: n})
-		case "next":
-			if p.Next == 0 || store.Time(n) < p.Next {
-				p.Next = store.Time(n)
-			}
-		case "due":
-			p.Due = true
-		}
+	err := w.query("look", func(v []driverValue) error {
+		find(p, v[0].(string), v[1].(string), v[2].(int64))
 		return nil
 	}, int64(all.now), all.free(), workflows, versions, owner)
-	p.Gone = all.gone // sorted by the index
-	if again := p.Now.Add(all.wait); all.wait > 0 && (p.Next == 0 || again < p.Next) {
+	all.tell(p)
+	return err
+}
+
+// find adds to a pulse what look has found.
+func find(p *store.Pulse, kind, name string, n int64) {
+	switch kind {
+	case "mail":
+		p.Mail = append(p.Mail, store.Mail{RunID: name, Inbox: n})
+	case "next":
+		if p.Next == 0 || store.Time(n) < p.Next {
+			p.Next = store.Time(n)
+		}
+	case "due":
+		p.Due = true
+	}
+}
+
+// tell adds to a pulse what follows from the executors.
+func (c *census) tell(p *store.Pulse) {
+	p.Gone = c.gone // sorted by the index
+	if again := p.Now.Add(c.wait); c.wait > 0 && (p.Next == 0 || again < p.Next) {
 		p.Next = again
 	}
-	return err
 }
 
 // expire records the death of executors whose last beat lies in the future: a

@@ -31,7 +31,7 @@ func (s *Store) List(ctx context.Context, f store.Filter) (store.Page, error) {
 	var rows []listedRow
 	err = s.readAgain(ctx, func() error {
 		rows = nil
-		return s.selectRows(ctx, s.db, &rows, s.whole(l, f.WithLast), l.Args...)
+		return s.selectRows(ctx, s.db, &rows, whole(l, qualified(s.schema), f.WithLast), l.Args...)
 	})
 	if err != nil {
 		return store.Page{}, described("list runs", err)
@@ -69,10 +69,8 @@ func (r *listedRow) run() (store.Run, error) {
 	return run, json.Unmarshal(r.Named, &run.Attributes)
 }
 
-// whole returns the statement of a page with what belongs to its runs: one round trip, and one
-// moment.
-func (s *Store) whole(l *sqlstore.Listing, withLast bool) string {
-	rename := qualified(s.schema)
+// whole returns the statement of a page with what belongs to its runs, as of one moment.
+func whole(l *sqlstore.Listing, rename func(string) string, withLast bool) string {
 	columns, join := "", ""
 	if withLast {
 		columns = `, COALESCE(e.seq, 0) AS "last.seq", COALESCE(e.epoch, 0) AS "last.epoch", COALESCE(e.branch, 0) AS "last.branch", COALESCE(e.type, '') AS "last.type", ` +

@@ -8,8 +8,7 @@ import (
 	"github.com/holdfast-dev/holdfast/store"
 )
 
-// readAgain runs f, which only reads, again if a connection breaks, or if a compatible server refuses
-// it under SERIALIZABLE.
+// readAgain runs f, which only reads, again if a connection breaks or the server refuses it under SERIALIZABLE.
 func (s *Store) readAgain(ctx context.Context, f func() error) error {
 	for try := 0; ; try++ {
 		err := f()

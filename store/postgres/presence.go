@@ -7,6 +7,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/holdfast-dev/holdfast/internal/sqlstore"
@@ -69,6 +70,8 @@ func parsePresence(text string) (p presence) {
 
 // suspicions holds the executors whose lock this handle has seen free.
 type suspicions struct {
+	// free are the owners whose runs might be claimed at the last beat; nil: there was none.
+	free atomic.Pointer[driverValue]
 	mu   sync.Mutex
 	list map[string]suspicion // by executor
 }

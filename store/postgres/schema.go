@@ -105,6 +105,7 @@ func (s *Store) locate(ctx context.Context, o Options) error {
 	if s.sql, err = sqlstore.ReadStatements(statementFiles, "sql", rename); err != nil {
 		return err
 	}
+	s.sql[beatAndLook] = sqlstore.Statement{SQL: composeBeat(s.sql, executorsBy(s.PresenceKind())), Own: true}
 	s.reads = map[string]bool{}
 	for name, st := range s.sql {
 		s.reads[name] = !writing.MatchString(st.SQL)

@@ -34,3 +34,10 @@ func (c *trips) during(f func()) []string {
 	defer c.mu.Unlock()
 	return c.sql[before:]
 }
+
+// all returns what was sent so far.
+func (c *trips) all() []string {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.sql[:len(c.sql):len(c.sql)]
+}
