@@ -116,4 +116,6 @@ func TestAHundredRunsAreClaimedAndLoadedInSets(t *testing.T) {
 	require.LessOrEqual(t, loads, 5*claims, "the runs of a claim share sets")
 	require.LessOrEqual(t, claims, 2)
 	require.LessOrEqual(t, executors, 15, "with those that begin with Open")
+	// Among them are the connections, the look at what waits, schedules and requests, which run beside it.
+	require.LessOrEqual(t, len(asked), 68, "everything that was sent, with what the runs record")
 }
