@@ -109,7 +109,7 @@ func Open(ctx context.Context, st store.Store, o Options) (*Engine, error) {
 	e := &Engine{id: newExecutorID(), options: o, store: st, sealer: sealer}
 	e.program = program{build: host.BuildLabel(cmp.Or(o.Build, host.StampedBuild(history.DirtyBuild))), environment: o.Capture.capture(), defs: defs, errors: kinds}
 	e.program.recorded = e.program.environment.encode()
-	e.log = runlog.Log{Logger: o.Logger, Store: st, Now: e.now, Verbatim: o.Verbatim, KindOf: kinds.KindOf}
+	e.log = runlog.Log{Logger: o.Logger, Store: st, Now: e.now, OmitTexts: o.OmitTexts, KindOf: kinds.KindOf}
 	e.families.eng, e.watchers.eng = e, e
 	e.tracing = newTracing(e)
 	e.heart = newHeart(e)
@@ -362,7 +362,7 @@ func (e *Engine) sign(d *history.Claim) *history.Claim {
 func newTracing(e *Engine) telemetry.Tracing {
 	return telemetry.Tracing{
 		Tracer: telemetry.NewTracer(e.options.TracerProvider), Store: e.store, ExecutorID: e.id, Link: e.options.TraceMode == TraceLink,
-		Verbatim: e.options.Verbatim, KindOf: e.program.errors.KindOf, StoreTime: e.storeTime,
+		TextOf: e.log.TextOf(), KindOf: e.program.errors.KindOf, StoreTime: e.storeTime,
 	}
 }
 

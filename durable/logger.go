@@ -71,7 +71,7 @@ func (r *run) logEnd(level slog.Level, msg string, status store.Status, more ...
 // findings in full, except for what they say of the user's values.
 func parkedAttr(log *runlog.Log, code string, err error) slog.Attr {
 	if code == CodeUndecodable || code == CodeUnrecoverable {
-		return log.ErrorAttr(err)
+		return log.KindAttr(err)
 	}
 	return slog.Any("error", err)
 }

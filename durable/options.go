@@ -154,11 +154,11 @@ type Options struct {
 	// TraceMode says how the spans of a run's processes belong together; zero:
 	// TraceParent, one trace for each run.
 	TraceMode TraceMode
-	// Verbatim lets messages of errors and panics, and prompts, into spans and
-	// log lines. They may hold secrets, so false, the zero value, keeps them
-	// out: an error is named by its type, and the history has its message. Payloads
-	// are never in either.
-	Verbatim bool
+	// OmitTexts leaves messages of errors and panics, and prompts, out of spans and log
+	// lines: an error is named by its type, and the history has its message. The zero
+	// value, false, lets them in, cut after a few KiB and with control characters
+	// escaped. Payloads are never in either.
+	OmitTexts bool
 	// Logger for the life of runs and for recovery; nil: slog.Default().
 	Logger *slog.Logger
 }

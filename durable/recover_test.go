@@ -178,7 +178,7 @@ func TestWaitingRunsKeepTheirStatusAndArePrompted(t *testing.T) {
 					before, row := w.events("r"), w.row("r")
 					for range 2 {
 						w.log.clear()
-						rep := w.boot(t, durable.Options{Workflows: []durable.Definition{wf}, OnBoot: policy, Verbatim: true})
+						rep := w.boot(t, durable.Options{Workflows: []durable.Definition{wf}, OnBoot: policy})
 						require.Equal(t, []string{"approve: Ship o-1?"}, asked(rep))
 						rep.Approvals = nil
 						require.Equal(t, durable.Report{}, rep)

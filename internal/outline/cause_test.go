@@ -141,7 +141,7 @@ func TestTheVerdictNamesTheCause(t *testing.T) {
 		})
 		all := durable.Define("ends", func(ctx context.Context, n int) (int, error) { return 0, list[n].run(ctx) })
 		var lines bytes.Buffer // a handler writes one at a time
-		eng, err := durable.Open(t.Context(), crashstore.Notifier{Store: crashstore.New(data.Handle())}, durable.Options{Name: "web-1", Workflows: []durable.Definition{all, child}, Verbatim: true, Logger: slog.New(slog.NewJSONHandler(&lines, nil))})
+		eng, err := durable.Open(t.Context(), crashstore.Notifier{Store: crashstore.New(data.Handle())}, durable.Options{Name: "web-1", Workflows: []durable.Definition{all, child}, Logger: slog.New(slog.NewJSONHandler(&lines, nil))})
 		require.NoError(t, err)
 		verdicts := map[string]string{}
 		_, err = eng.Recover(t.Context())
@@ -176,12 +176,12 @@ func TestTheVerdictNamesTheCause(t *testing.T) {
 	})
 }
 
-// A log line about an end has no words of errors unless it is asked for them.
+// With OmitTexts a log line about an end has no words of errors.
 func TestTheVerdictInTheLogHasNoWordsOfErrors(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var lines bytes.Buffer
 		wf := durable.Define("w", func(ctx context.Context, _ int) (int, error) { return 0, failing(ctx, "charge", "card 4111", 2) })
-		eng, err := durable.Open(t.Context(), memory.Open(), durable.Options{Workflows: []durable.Definition{wf}, Logger: slog.New(slog.NewJSONHandler(&lines, nil))})
+		eng, err := durable.Open(t.Context(), memory.Open(), durable.Options{Workflows: []durable.Definition{wf}, OmitTexts: true, Logger: slog.New(slog.NewJSONHandler(&lines, nil))})
 		require.NoError(t, err)
 		_, err = eng.Recover(t.Context())
 		require.NoError(t, err)

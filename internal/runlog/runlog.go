@@ -10,8 +10,10 @@ import (
 	"go.opentelemetry.io/otel/trace"
 
 	"github.com/holdfast-dev/holdfast/internal/faults"
+	"github.com/holdfast-dev/holdfast/internal/guard"
 	"github.com/holdfast-dev/holdfast/internal/outline"
 	"github.com/holdfast-dev/holdfast/internal/telemetry"
+	"github.com/holdfast-dev/holdfast/internal/visible"
 	"github.com/holdfast-dev/holdfast/store"
 )
 
@@ -22,8 +24,8 @@ type Log struct {
 	// Store is read for lines about runs that are not executed here.
 	Store store.Store
 	Now   func() store.Time
-	// Verbatim lets messages of errors and prompts into lines.
-	Verbatim bool
+	// OmitTexts leaves messages of errors, and prompts, out of lines.
+	OmitTexts bool
 	// KindOf returns the name of an error for places where its message must not appear.
 	KindOf func(error) string
 }
@@ -108,7 +110,8 @@ const verdictWithin = 2 * time.Second
 
 // Verdict returns the verdict on a run that has the given status, as pages, terminal and
 // API give it. It is read from the history, and left out if the history cannot be read or
-// shows a later status. It contains what errors and people said only with Verbatim.
+// shows a later status. With OmitTexts it does not
+// repeat what errors and people said.
 func (l *Log) Verdict(ctx context.Context, id string, status store.Status) slog.Attr {
 	ctx, stop := context.WithTimeout(ctx, verdictWithin)
 	defer stop()
@@ -120,28 +123,48 @@ func (l *Log) Verdict(ctx context.Context, id string, status store.Status) slog.
 	if err != nil {
 		return slog.Attr{}
 	}
-	if l.Verbatim {
-		return slog.String("verdict", o.Verdict.Text())
+	if l.OmitTexts {
+		return slog.String("verdict", o.Verdict.Guarded())
 	}
-	return slog.String("verdict", o.Verdict.Guarded())
+	return slog.String("verdict", escape(o.Verdict.Text()))
 }
 
-// ErrorAttr returns what a line says of an error of the program: its name, and its
-// message only with Verbatim.
+// ErrorAttr returns what a line says of an error of the program: its name and, unless
+// texts are omitted, its message. Handlers write the two as attributes of the line.
 func (l *Log) ErrorAttr(err error) slog.Attr {
-	if l.Verbatim {
-		return slog.String("error", faults.Message(err))
+	if l.OmitTexts {
+		return l.KindAttr(err)
 	}
-	return slog.String("error_type", l.KindOf(err))
+	return slog.Attr{Value: slog.GroupValue(l.KindAttr(err), slog.String("error", textOf(err)))}
 }
 
-// PromptAttrs returns what a line says of a prompt: nothing without Verbatim.
+// KindAttr is ErrorAttr for an error whose message may have values of the program in it.
+func (l *Log) KindAttr(err error) slog.Attr { return slog.String("error_type", l.KindOf(err)) }
+
+// PromptAttrs returns what a line says of a prompt: nothing if texts are omitted.
 func (l *Log) PromptAttrs(text string) []slog.Attr {
-	if !l.Verbatim {
+	if l.OmitTexts {
 		return nil
 	}
-	return []slog.Attr{slog.String("prompt", text)}
+	return []slog.Attr{slog.String("prompt", escape(text))}
 }
+
+// maxText bounds a text in a line or a span, in bytes, before it is escaped.
+const maxText = 4 << 10
+
+// TextOf returns the function that makes the text of an error for lines and spans, nil if
+// texts are omitted.
+func (l *Log) TextOf() func(error) string {
+	if l.OmitTexts {
+		return nil
+	}
+	return textOf
+}
+
+func textOf(err error) string { return escape(faults.Message(err)) }
+
+// escape makes a text safe for handlers that print it as it is.
+func escape(s string) string { return visible.Line(guard.Text(s, maxText)) }
 
 // AttemptEnded writes how an attempt of a step ended: at DEBUG, and at WARN if the step is of
 // those that are retried and has failed for good. in is the context whose span the line names.

@@ -21,8 +21,8 @@
 // end a span "end ..." says how long the whole took, and how it ended; its start
 // time is set afterwards.
 //
-// No payload and no message of an error goes into a span, unless
-// Options.Verbatim asks for it: they may hold secrets.
+// No payload goes into a span. Messages of errors do, unless Options.OmitTexts leaves
+// them out.
 package telemetry
 
 import (
@@ -36,7 +36,6 @@ import (
 	"go.opentelemetry.io/otel/codes"
 	"go.opentelemetry.io/otel/trace"
 
-	"github.com/holdfast-dev/holdfast/internal/guard"
 	"github.com/holdfast-dev/holdfast/internal/history"
 	"github.com/holdfast-dev/holdfast/store"
 )
@@ -103,9 +102,6 @@ const (
 // TracerName is the instrumentation scope.
 const TracerName = "github.com/holdfast-dev/holdfast/durable"
 
-// maxReason limits the text of an error in a span, in bytes.
-const maxReason = 4 << 10
-
 // NewTracer returns the tracer of the engine.
 func NewTracer(p trace.TracerProvider) trace.Tracer { return p.Tracer(TracerName) }
 
@@ -160,8 +156,9 @@ type Tracing struct {
 	ExecutorID string
 	// Link makes each segment begin a trace of its own, linked to the start.
 	Link bool
-	// Verbatim lets messages of errors into spans.
-	Verbatim bool
+	// TextOf returns the message of an error for a span; nil: spans have none. It need not
+	// be called for a span that nobody records.
+	TextOf func(error) string
 	// KindOf returns the name of an error for places where its message must not
 	// appear.
 	KindOf func(error) string
@@ -228,8 +225,8 @@ func (tc *Tracing) EndOrphanSpan(ctx context.Context, row *store.Run, code strin
 func (tc *Tracing) MarkFailed(span trace.Span, err error) {
 	kind := tc.KindOf(err)
 	text := kind
-	if tc.Verbatim && err != nil {
-		text = guard.Text(err.Error(), maxReason)
+	if tc.TextOf != nil && err != nil && span.IsRecording() {
+		text = tc.TextOf(err)
 	}
 	span.SetStatus(codes.Error, text)
 	span.SetAttributes(attrErrorType.String(kind))
@@ -238,8 +235,8 @@ func (tc *Tracing) MarkFailed(span trace.Span, err error) {
 // AddException adds an error to a span, as an event.
 func (tc *Tracing) AddException(span trace.Span, err error, at time.Time, more ...attribute.KeyValue) {
 	attrs := append(more, attrExceptionType.String(tc.KindOf(err)))
-	if tc.Verbatim && err != nil {
-		attrs = append(attrs, attrExceptionMessage.String(guard.Text(err.Error(), maxReason)))
+	if tc.TextOf != nil && err != nil && span.IsRecording() {
+		attrs = append(attrs, attrExceptionMessage.String(tc.TextOf(err)))
 	}
 	span.AddEvent("exception", trace.WithTimestamp(at), trace.WithAttributes(attrs...))
 }

@@ -135,7 +135,7 @@ var rules = []rule{
 	{path: "internal/retry", ours: []string{"store", "internal/guard"}},
 	{path: "internal/sqlstore", ours: []string{"store"}, modules: []string{sqlx}},
 	{path: "internal/termview", ours: []string{"durable", "operate", "store", "internal/visible"}, modules: []string{term, uniseg}},
-	{path: "internal/runlog", ours: []string{"store", "internal/faults", "internal/guard", "internal/outline", "internal/telemetry"}, modules: []string{otel + "/trace"}},
+	{path: "internal/runlog", ours: []string{"store", "internal/faults", "internal/guard", "internal/outline", "internal/telemetry", "internal/visible"}, modules: []string{otel + "/trace"}},
 	{path: "internal/matching", ours: []string{"store", "internal/history"}},
 	{path: "internal/misuse"},
 	{path: "internal/nudge"},
@@ -146,7 +146,7 @@ var rules = []rule{
 	{path: "internal/redact", ours: []string{"internal/guard"}},
 	{path: "internal/schedules", ours: []string{"store", "internal/calendar", "internal/envelope", "internal/guard"}},
 	{path: "internal/stuck", ours: []string{"store", "internal/history"}},
-	{path: "internal/telemetry", ours: []string{"store", "internal/commit", "internal/guard", "internal/history"}, modules: []string{otel, otel + "/trace", otel + "/metric"}},
+	{path: "internal/telemetry", ours: []string{"store", "internal/commit", "internal/history"}, modules: []string{otel, otel + "/trace", otel + "/metric"}},
 	{path: "internal/visible"},
 	{path: "internal/wire", ours: []string{"client", "operate", "store", "internal/outline"}},
 

@@ -190,6 +190,7 @@ func (o orders) live() error {
 	defer log.Close()
 	order, all := o.workflows()
 	eng, err := durable.Open(ctx, st, durable.Options{
+		OmitTexts: true,
 		Workflows: all, Lease: lease, TracerProvider: tracing, MeterProvider: metering,
 		Logger: slog.New(slog.NewJSONHandler(log, &slog.HandlerOptions{Level: slog.LevelDebug})),
 	})

@@ -104,7 +104,7 @@ func requireAttributes(t *testing.T, spans []otlptest.Span) {
 	}
 	for k := range listed {
 		switch k {
-		case "exception.message", "durable.forked.run.id", "durable.code": // see package durable: Verbatim, a fork, recovery
+		case "exception.message", "durable.forked.run.id", "durable.code": // see package durable: OmitTexts, a fork, recovery
 		default:
 			require.True(t, seen[k], "%s is in the table of docs/telemetry.md and was not exported", k)
 		}
