@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -34,7 +35,7 @@ a program that has it.
 
 Exit codes: 0 done; 1 the run failed, or something unexpected; 2 usage, or not
 confirmed; 3 not found, nothing to resume; 4 refused; 5 store or server not reachable;
-6 something was found wrong; 130, 143 interrupted.`, `  durable sessions ls --resumable
+6 something was found wrong; 130, 143 interrupted.`, `  durable ls --resumable
   durable resume order-42 --dry-run
   durable resume order-42
   durable approve order-42`)
@@ -55,7 +56,7 @@ confirmed; 3 not found, nothing to resume; 4 refused; 5 store or server not reac
 	})
 	root.AddCommand(
 		runCommand(a), resumeCommand(a), resumeLastCommand(a),
-		sessionsCommand(a), approveCommand(a), rejectCommand(a), signalCommand(a),
+		sessionsCommand(a), listCommand(a), showCommand(a), approveCommand(a), rejectCommand(a), signalCommand(a),
 		cancelCommand(a), pauseCommand(a), unpauseCommand(a), watchCommand(a),
 		branchesCommand(a), stuckCommand(a), queuesCommand(a), schedulesCommand(a), forkCommand(a), checkpointsCommand(a),
 		historyCommand(a), archiveCommand(a), schemaCommand(a), doctorCommand(a), completionCommand(a),
@@ -148,10 +149,35 @@ func (a *app) group(use, short, long, example string, aliases ...string) *cobra.
 		SilenceErrors: true, SilenceUsage: true,
 		Args: func(cmd *cobra.Command, args []string) error {
 			if len(args) > 0 {
-				return a.invocation(cmd).finish(show.Usage("there is no command %q below %s", args[0], cmd.CommandPath()))
+				return a.invocation(cmd).unknown(args)
 			}
 			return nil
 		},
 		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
+}
+
+// unknown refuses a command that does not exist, and says which one may be meant.
+func (c *invocation) unknown(args []string) error {
+	f := show.Usage("there is no command %q below %s", args[0], c.cmd.CommandPath())
+	if meant := c.meant(args); meant != nil {
+		f.Next = "Did you mean: " + c.self(meant...)
+	}
+	return c.finish(f)
+}
+
+// meant returns the command that may be meant by words below a group; nil: none is known.
+func (c *invocation) meant(args []string) []string {
+	c.cmd.SuggestionsMinimumDistance = 2
+	switch near := c.cmd.SuggestionsFor(args[0]); {
+	case (args[0] == "status" || args[0] == "get" || args[0] == "describe" || args[0] == "info") && len(args) > 1:
+		return []string{"show", args[1]}
+	case args[0] == "logs" && len(args) > 1:
+		return []string{"watch", args[1]}
+	case args[0] == "status", args[0] == "logs", args[0] == "ps":
+		return []string{"ls"}
+	case len(near) > 0:
+		return slices.Concat(c.commands.Path(), near[:1], args[1:])
+	}
+	return nil
 }

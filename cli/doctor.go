@@ -26,7 +26,7 @@ func doctorCommand(a *app) *cobra.Command {
 		use: "doctor", short: "Look for what is wrong with a store",
 		long: `doctor looks at the store, its schema, who executes, what is stuck, and whether the
 newest runs can be read, or every run with --all. It changes nothing, and exits with 6 when
-it finds a problem.`,
+it finds something, be it a warning.`,
 		example: `  durable doctor
   durable doctor --all
   durable stuck`,
@@ -208,9 +208,6 @@ func diagnosis(c *invocation, list []check) error {
 		return nil
 	}
 	c.hint("%s, %s", show.Plural(problems, "problem"), show.Plural(warnings, "warning"))
-	if problems == 0 {
-		return nil
-	}
 	return show.Quiet(ExitFound)
 }
 

@@ -52,6 +52,9 @@ func resumeCommandOf(c *invocation, s *target.Run) string {
 	if run := c.code(s); run != "" {
 		return run
 	}
+	if l, isLocal := c.to.(*target.Local); isLocal && !l.OthersTake(c.ctx, s) {
+		return c.self("resume", s.ID, "--detach") // without it, it is refused: it would only wait
+	}
 	return c.self("resume", s.ID)
 }
 

@@ -239,7 +239,7 @@ Nobody executes order-42 (interrupted). Resume with: shop durable run checkout -
 `,
 	},
 	{
-		name: "doctor", line: "durable doctor",
+		name: "doctor", line: "durable doctor", code: 6,
 		want: `✓ schema     4
 ✓ store      sqlite, presence by file lock, 5 runs
 ✓ executors  0 live

@@ -49,6 +49,9 @@ func calledAs() []string {
 	return []string{os.Args[0]}
 }
 
+// Path returns the command being executed, below the root of this tree.
+func (c *Commands) Path() []string { return c.path }
+
 // Self returns a command of this program.
 func (c *Commands) Self(args ...string) string { return c.With(c.target, args...) }
 

@@ -1,0 +1,28 @@
+package cli_test
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/holdfast-dev/holdfast/cli"
+)
+
+// What people type first is a command, or is answered with one.
+func TestACommandThatDoesNotExistIsAnsweredWithTheOneThatMayBeMeant(t *testing.T) {
+	d := newDesk(t)
+	for typed, meant := range map[string]string{
+		"status":          "shop durable ls",
+		"status order-42": "shop durable show order-42",
+		"logs order-42":   "shop durable watch order-42",
+		"resum order-42":  "shop durable resume order-42",
+		"sesions ls":      "shop durable sessions ls",
+		"sessions lst":    "shop durable sessions ls",
+	} {
+		got := d.sh("shop durable " + typed)
+		require.Equal(t, cli.ExitUsage, got.code, typed)
+		require.Contains(t, got.err, "Did you mean: "+meant+"\n", typed)
+	}
+	require.Equal(t, d.ok("shop durable sessions ls").out, d.ok("shop durable list").out)
+	require.Equal(t, d.ok("shop durable sessions ls").out, d.ok("shop durable ls").out)
+}
