@@ -2,12 +2,16 @@ package durable
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"log/slog"
 	"reflect"
 	"strings"
+	"time"
 
 	"github.com/holdfast-dev/holdfast/internal/history"
 	"github.com/holdfast-dev/holdfast/internal/payload"
+	"github.com/holdfast-dev/holdfast/internal/stuck"
 	"github.com/holdfast-dev/holdfast/internal/waiting"
 	"github.com/holdfast-dev/holdfast/store"
 )
@@ -70,6 +74,48 @@ func (h *Run[O]) Wait(ctx context.Context) (O, error) {
 	return out, nil
 }
 
+// Status returns where the run stands. ErrNotFound if there is no such run; ErrInWorkflow in a
+// workflow function.
+func (h *Run[O]) Status(ctx context.Context) (store.Status, error) {
+	if _, inRun := inScope(ctx); inRun {
+		return "", fmt.Errorf("the status of run %q: %w", h.id, ErrInWorkflow)
+	}
+	i, err := h.eng.store.Load(ctx, h.id, store.Cursor{NoEvents: true})
+	if err != nil {
+		return "", fmt.Errorf("durable: run %s: %w", h.id, storeError(err))
+	}
+	return i.Run.Status, nil
+}
+
+// Result returns what Wait would, without waiting; done is false as long as the run has no
+// outcome. It answers also if ctx has ended. Errors are those of Wait, and ErrInWorkflow in a
+// workflow function.
+func (h *Run[O]) Result(ctx context.Context) (out O, done bool, err error) {
+	if _, inRun := inScope(ctx); inRun {
+		return out, false, fmt.Errorf("the result of run %q: %w", h.id, ErrInWorkflow)
+	}
+	ctx, stop := context.WithTimeout(context.WithoutCancel(ctx), resultWithin)
+	defer stop()
+	v, told := h.eng.watchers.looks.Once(ctx, h.id)
+	switch {
+	case !told:
+		return out, false, nil
+	case v.Unread != nil:
+		return out, false, fmt.Errorf("durable: run %s: %w", h.id, storeError(v.Unread))
+	case v.Err != nil:
+		var ended *RunError
+		return out, errors.As(v.Err, &ended), v.Err
+	}
+	if recorded, err := h.eng.sealer.Decode(payload.PlaceOf(h.id, &v.End), v.End.Payload, &out); err != nil {
+		var zero O
+		return zero, true, &UndecodableError{RunID: h.id, Key: "the output", Recorded: recorded, Wanted: reflect.TypeFor[O]().String(), Err: err}
+	}
+	return out, true, nil
+}
+
+// resultWithin limits how long Result waits for the store.
+const resultWithin = 5 * time.Second
+
 // wait returns the output of a run, executed here or elsewhere, and its place.
 func (w *watchers) wait(ctx context.Context, id string, r *run) ([]byte, payload.Place, error) {
 	if r == nil {
@@ -93,7 +139,12 @@ func awaitEnd(ctx context.Context, r *run) error {
 	case <-r.ended:
 		return nil
 	case <-ctx.Done():
-		return context.Cause(ctx)
+		select {
+		case <-r.ended:
+			return nil
+		default:
+			return context.Cause(ctx)
+		}
 	case <-r.eng.roster.closed:
 	}
 	select {
@@ -148,7 +199,7 @@ func (w *watchers) told(ctx context.Context, id string) (waiting.Verdict, error)
 // newLooks returns what looks at the runs that are waited for and not executed here.
 func (w *watchers) newLooks() *waiting.Set {
 	return waiting.New(waiting.Options{
-		Store: w.eng.store, Judge: w.judge, Go: w.eng.roster.loops.Go,
+		Store: w.eng.store, Judge: w.judge, Warn: w.warn, Go: w.eng.roster.loops.Go,
 		Here:  func(id string) bool { return w.eng.roster.active(id) != nil },
 		Near:  w.eng.dormitory.has,
 		First: firstLook, Last: lastLook, NearLast: dormantLook,
@@ -173,6 +224,30 @@ func (w *watchers) judge(row *store.Run, executors func() ([]store.Executor, err
 		return waiting.Verdict{Err: &InterruptedError{RunID: row.ID, Workflow: row.Workflow, Code: row.Code, Reason: row.Reason, Err: w.recordedCause(row)}}, true
 	}
 	return v, false
+}
+
+// warn logs once why nothing will end a run that is waited for here.
+func (w *watchers) warn(row *store.Run, executors func() ([]store.Executor, error)) bool {
+	e := w.eng
+	here := e.program.defs.find(row.Workflow, row.Version) != nil && (e.claims.Serves(row.Queue) || row.Owner == e.id)
+	if row.Paused || here && e.claims.Recovered() || e.claims.Deferred()[row.ID] || e.roster.isClosing() {
+		return false
+	}
+	all, err := executors()
+	if err != nil {
+		return false
+	}
+	reason, next, ok := stuck.LiveOf(all, e.id).Unended(row, here, e.program.defs.notServed(row))
+	if !ok {
+		return false
+	}
+	// Meanwhile it may have been claimed here: it is read again.
+	now, err := e.store.Load(context.Background(), row.ID, store.Cursor{NoEvents: true})
+	if err != nil || now.Run.Epoch != row.Epoch || now.Run.Status != row.Status || now.Run.Owner == e.id {
+		return false
+	}
+	e.log.AboutRun(slog.LevelWarn, row, "durable: Wait: nothing executes this run", slog.String("reason", reason), slog.String("next", next))
+	return true
 }
 
 func (w *watchers) runError(row *store.Run) error {

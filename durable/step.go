@@ -33,12 +33,16 @@ func Step[T any](ctx context.Context, name string, fn func(ctx context.Context) 
 
 // Do is Step for a function without a result.
 func Do(ctx context.Context, name string, fn func(ctx context.Context) error, o ...StepOption) error {
-	var body func(context.Context) (struct{}, error)
-	if fn != nil {
-		body = func(ctx context.Context) (struct{}, error) { return struct{}{}, fn(ctx) }
-	}
-	_, err := perform(ctx, name, once, body, nil, o)
+	_, err := perform(ctx, name, once, withoutResult(fn), nil, o)
 	return err
+}
+
+// withoutResult makes a step's body of a function without a result.
+func withoutResult(fn func(context.Context) error) func(context.Context) (struct{}, error) {
+	if fn == nil {
+		return nil
+	}
+	return func(ctx context.Context) (struct{}, error) { return struct{}{}, fn(ctx) }
 }
 
 // Retry is a Step that is tried again as p says. Every failed attempt is
@@ -47,6 +51,12 @@ func Do(ctx context.Context, name string, fn func(ctx context.Context) error, o 
 // only for what is left of the pause.
 func Retry[T any](ctx context.Context, name string, p Policy, fn func(ctx context.Context) (T, error), o ...StepOption) (T, error) {
 	return perform(ctx, name, &p, fn, nil, o)
+}
+
+// RetryDo is Retry for a function without a result.
+func RetryDo(ctx context.Context, name string, p Policy, fn func(ctx context.Context) error, o ...StepOption) error {
+	_, err := perform(ctx, name, &p, withoutResult(fn), nil, o)
+	return err
 }
 
 // Seek is Retry until check accepts the result: a result it refuses is a failed

@@ -3,6 +3,7 @@ package stuck
 import (
 	"cmp"
 	"context"
+	"fmt"
 	"maps"
 	"slices"
 
@@ -58,6 +59,22 @@ func (l *Live) HasCode(row *store.Run) bool {
 	onNone := *row
 	onNone.Queue = ""
 	return l.Serves(&onNone)
+}
+
+// Unended says why nothing will end a run that goes on by its row, and what to do; ok is false if
+// one of the executors has it or takes it up. Here is the engine that asks: whether it has the code
+// of the run, and why not.
+func (l *Live) Unended(row *store.Run, here bool, notServed string) (reason, next string, ok bool) {
+	switch {
+	case l.Has(row.Owner), l.Serves(row):
+		return "", "", false
+	case !here && l.HasCode(row):
+		s := OfQueue(row)
+		return s.Reason, s.Next, true
+	case !here:
+		return notServed + ", and no other live process has its code", fmt.Sprintf("add workflow %s to durable.Options.Workflows here, or start a program that has it", row.Workflow), true
+	}
+	return "durable.Recover was not called here, and no other live process has its code", "call durable.Recover(ctx) once, after durable.Open: it takes up the runs of earlier processes and of others", true
 }
 
 // Unserved returns filters for the resting runs of these kinds whose code none of the executors

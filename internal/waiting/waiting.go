@@ -21,6 +21,8 @@ type Options struct {
 	// Judge says what those who wait for a run are told, if anything yet. executors reads the
 	// executors, once in a round.
 	Judge func(run *store.Run, executors func() ([]store.Executor, error)) (v Verdict, told bool)
+	// Warn is told of a run that was read and goes on, until it has warned of it; nil: nobody is.
+	Warn func(run *store.Run, executors func() ([]store.Executor, error)) (warned bool)
 	// Go begins a goroutine that ends soon after Stop.
 	Go func(func())
 	// First is the pause after the first look at a run, and Last the longest one, where no
@@ -64,6 +66,7 @@ type awaited struct {
 	pause   time.Duration // until the next look
 	urgent  bool
 	looks   int
+	warned  bool // used by the goroutine alone
 }
 
 // A Waiter waits for one run.
@@ -308,6 +311,8 @@ func (s *Set) load(runs []*awaited) {
 	for i, l := range store.LoadAll(s.ctx, s.o.Store, cursors) {
 		if v, told := s.judge(&l, executors); told {
 			s.tell(runs[i], v)
+		} else if s.o.Warn != nil && !runs[i].warned {
+			runs[i].warned = s.o.Warn(&l.History.Run, executors)
 		}
 	}
 }
