@@ -51,6 +51,12 @@
 //   - Changes of code and data: [Version], [Patched], [Type].
 //   - Control: [Engine.Cancel], [Engine.Pause], [Recover].
 //
+// What a workflow, or the program around it, does by its context is a function: [Signal],
+// [Request], [Recover]. What is done to a run by its id, by someone who has the engine, is
+// a method: [Engine.Cancel], [Engine.Pause], [Engine.Get], [Engine.List]. [Signal] and
+// [Recover] are also methods, since both sides need them. A [Run] that was started or
+// found is asked itself: [Run.Wait], [Run.Result], [Run.Status].
+//
 // Package operate resumes, rewinds, edits, forks, verifies and repairs stored runs.
 // Package durabletest kills a workflow at each of its writes and compares the results.
 // For those who change this package, docs/architecture.md says what is in which file.
