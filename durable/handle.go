@@ -139,12 +139,7 @@ func awaitEnd(ctx context.Context, r *run) error {
 	case <-r.ended:
 		return nil
 	case <-ctx.Done():
-		select {
-		case <-r.ended:
-			return nil
-		default:
-			return context.Cause(ctx)
-		}
+		return context.Cause(ctx)
 	case <-r.eng.roster.closed:
 	}
 	select {
