@@ -202,6 +202,7 @@ func post[T any](ctx context.Context, c *Client, path string, body any) (T, erro
 type ListOptions struct {
 	Workflows, Versions, Statuses, Codes, Queues, Owners, Parents []string
 
+	IDs        []string          // of the runs
 	Prefix     string            // of the id
 	Search     string            // part of the id
 	Key        string            // of the step the run has reached
@@ -222,6 +223,9 @@ func (o ListOptions) query() url.Values {
 		for _, one := range list {
 			q.Add(name, FilterValue(one))
 		}
+	}
+	if len(o.IDs) > 0 {
+		q["id"] = o.IDs
 	}
 	if len(o.Parents) > 0 {
 		q["parent"] = o.Parents // the server reads no lists here: an id may have a comma

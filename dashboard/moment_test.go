@@ -41,7 +41,7 @@ func (p *passing) Load(ctx context.Context, id string, c store.Cursor) (*store.H
 	return h, nil
 }
 
-var rowStatus = regexp.MustCompile(`(?s)<tr data-key="r">\s*<td class="s-st">.*?</svg>([^<]*)<.*?<div class="where">(.*?)</div>`)
+var rowStatus = regexp.MustCompile(`(?s)<tr data-key="r">\s*(?:<td class="s-ck">.*?</td>\s*)?<td class="s-st">.*?</svg>([^<]*)<.*?<div class="where">(.*?)</div>`)
 
 func TestAPageShowsARunAsItWasAtOneMoment(t *testing.T) {
 	st := &passing{Store: sqliteStore(t)}

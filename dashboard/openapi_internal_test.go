@@ -57,7 +57,7 @@ type (
 
 var filterQuery = []string{
 	"workflow: names, repeated or separated by commas", "version: the same", "status: the same", "code: the same, of failure or interruption", "queue: the same", "owner: executor ids",
-	"parent: id of the parent run", "prefix: of the id", "q: part of the id", "key: of the step the run has come to", "error: part of the reason", "attribute: name=value, repeated",
+	"parent: id of the parent run", "prefix: of the id", "id: of a run, repeated", "q: part of the id", "key: of the step the run has come to", "error: part of the reason", "attribute: name=value, repeated",
 	"since: created since; RFC 3339, a day, or how long ago: 90m, 7d", "until: created before", "order: newest (default) or oldest", "limit: of the page, up to 1000; a search by q, key or error may give some more or fewer",
 	"cursor: next of the page before", "counts: 1 for counts by status",
 }

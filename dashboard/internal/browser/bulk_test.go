@@ -41,6 +41,35 @@ func TestAllThatMatchAreSelectedCountedAndActedOn(t *testing.T) {
 	s.eventually("order-2", "cancelled")
 }
 
+func TestTicksStayWhileTheListChangesAndOnlyTheyAreActedOn(t *testing.T) {
+	s, sh, wf := opened(t)
+	sh.broken.Store(true)
+	for i := range 3 {
+		s.start(wf, fmt.Sprint("order-", i), "failed")
+	}
+	sh.broken.Store(false)
+	b := s.visit("/")
+	b.until(`[...document.querySelectorAll("#ticked button")].every((b) => b.disabled)`)
+	require.NoError(t, chromedp.Do(b.ctx, chromedp.Click(chromedp.CSS(`input[name=run][value="order-0"]`)), chromedp.Click(chromedp.CSS(`input[name=run][value="order-2"]`))))
+	b.shows("2 ticked")
+	s.start(wf, "order-3", "waiting") // the list is painted again
+	b.shows("1 newer")
+	b.until(`document.querySelectorAll("input[name=run]:checked").length === 2`)
+	b.shows("2 ticked")
+	b.press("Resume ticked…")
+	b.shows("2 runs are ticked")
+	b.press("Resume 2 runs")
+	b.shows("2 resumed")
+	s.eventually("order-0", "waiting")
+	s.eventually("order-2", "waiting")
+	info, err := s.eng.Get(s.ctx, "order-1")
+	require.NoError(t, err)
+	require.EqualValues(t, "failed", info.Status)
+	b.navigate(s.url + "/")
+	require.NoError(t, chromedp.Do(b.ctx, chromedp.Click(chromedp.CSS("[data-tick-all]"))))
+	b.shows("4 ticked")
+}
+
 func TestMoreThanAThousandAreActedOnSliceBySlice(t *testing.T) {
 	s, _, _ := opened(t)
 	elsewhere := durable.Ref[int, int]("elsewhere") // nobody executes it

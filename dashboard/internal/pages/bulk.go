@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"errors"
 	"net/http"
+	"net/url"
 	"slices"
 	"strconv"
 	"strings"
@@ -22,9 +23,10 @@ type bulkView struct {
 	Name string // resume, retry, cancel
 	bulkWords
 	Query   string
-	Back    string // the list
-	Action  string // address of the form that acts
-	Plan    string // and of the one that plans again
+	Picked  []string // the runs that were ticked; none: the query says which
+	Back    string   // the list
+	Action  string   // address of the form that acts
+	Plan    string   // and of the one that plans again
 	Reset   bool
 	Who     string
 	Reason  string
@@ -80,11 +82,10 @@ func (li *Lists) Bulk(w http.ResponseWriter, r *http.Request) error {
 	if err := li.May(r, bulk.Action, ""); err != nil {
 		return err
 	}
-	ts, err := parseTerms(q.Get("q"))
+	req, err := bulkRequest(q)
 	if err != nil {
 		return err
 	}
-	req := bulkRequest(ts)
 	req.DryRun, req.ResetFailures, req.After = true, q.Has("reset_failures"), q.Get("after")
 	return li.showBulk(w, r, bulk, req, q.Get("q"), bulkSum{})
 }
@@ -96,11 +97,10 @@ func (li *Lists) BulkDo(name string) func(http.ResponseWriter, *http.Request) er
 		if err := r.ParseForm(); err != nil {
 			return web.BadForm(err)
 		}
-		ts, err := parseTerms(r.PostForm.Get("q"))
+		req, err := bulkRequest(r.PostForm)
 		if err != nil {
 			return err
 		}
-		req := bulkRequest(ts)
 		req.Reason, req.ResetFailures, req.After = r.PostForm.Get("reason"), r.PostForm.Get("reset_failures") != "", r.PostForm.Get("after")
 		var sum bulkSum
 		for field, to := range map[string]*int64{"matching": &req.Matching, "of": &sum.Of, "done": &sum.Done, "refused": &sum.Refused} {
@@ -123,6 +123,7 @@ func (li *Lists) showBulk(w http.ResponseWriter, r *http.Request, bulk act.BulkA
 	}
 	p := li.Site.Prefix
 	v := &bulkView{Bulk: out, Name: bulk.Name, bulkWords: bulkSaid[bulk.Name], Query: query, Back: li.Site.List(query), Action: p + "/bulk/" + bulk.Name, Plan: p + "/bulk", Reset: req.ResetFailures, Who: li.Who(r)}
+	v.Picked = req.Filter["id"]
 	v.Now, v.Slice = int64(out.Done)+out.Remaining, act.MaxBulk
 	v.Sum = bulkSum{Of: max(sum.Of, out.Matching), Done: sum.Done + int64(out.Done), Refused: sum.Refused + int64(out.Refused)}
 	v.Sum.Looked = v.Sum.Done + v.Sum.Refused
@@ -150,21 +151,45 @@ func (li *Lists) showBulk(w http.ResponseWriter, r *http.Request, bulk act.BulkA
 	})
 	v.Refusal = v.Refusal[:min(len(v.Refusal), 5)]
 	v.More = len(out.Runs) - len(v.Shown)
-	l := layout{Title: v.Verb + " all that match", Nav: "runs", Body: v}
+	l := layout{Title: v.Title(), Nav: "runs", Body: v}
 	if err := li.badges(r.Context(), &l); err != nil {
 		return err
 	}
 	return li.render(w, r, http.StatusOK, "bulk", l)
 }
 
-// bulkRequest turns the terms of the list's filter into a request.
-func bulkRequest(ts terms) *client.BulkRequest {
+// Title is the heading of the page.
+func (v *bulkView) Title() string {
+	if len(v.Picked) > 0 {
+		return v.Verb + " the ticked runs"
+	}
+	return v.Verb + " all that match"
+}
+
+// Unfit is how many of the ticked runs the act is not for.
+func (v *bulkView) Unfit() int { return max(len(v.Picked)-int(v.Matching), 0) }
+
+// bulkRequest turns a form into a request: for the runs that were ticked, or for all that
+// the terms of the list's filter select.
+func bulkRequest(form url.Values) (*client.BulkRequest, error) {
 	req := &client.BulkRequest{Filter: map[string][]string{}}
+	if form.Has("ticked") {
+		if req.Filter["id"] = form["run"]; len(form["run"]) == 0 {
+			return nil, web.BadRequest("no run is ticked: tick some in the list first")
+		}
+		return req, nil
+	}
+	ts, err := parseTerms(form.Get("q"))
+	if err != nil {
+		return nil, err
+	}
 	for _, t := range ts {
 		name, value := ts.split(t)
-		req.Filter[name] = append(req.Filter[name], value)
+		if name != columnsTerm {
+			req.Filter[name] = append(req.Filter[name], value)
+		}
 	}
-	return req
+	return req, nil
 }
 
 var errNoBulk = errors.New("there is no such act on many runs: there are resume, retry and cancel")

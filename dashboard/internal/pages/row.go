@@ -22,6 +22,7 @@ type runRow struct {
 	Strip             []stripBar
 	Since             string
 	Process           string
+	Cells             []cellView
 }
 
 // stripBar is a mark in the picture of a run, which is 186 px wide.
@@ -32,13 +33,14 @@ type stripBar struct {
 
 // runRow shows a run in a line: where it is, and its picture. Both come from the newest
 // events; if the history cannot be read, the line says so.
-func (li *Lists) runRow(ctx context.Context, row *store.Run, executors []store.Executor) runRow {
+func (li *Lists) runRow(ctx context.Context, row *store.Run, executors []store.Executor, shown []column) runRow {
 	at := view.Now()
 	hist, err := li.Engine.Store().Load(ctx, row.ID, store.Cursor{Tail: 24, AfterMessage: 1<<63 - 1})
 	if err == nil {
 		*row = hist.Run // as of the same moment as the events, unlike the listing
 	}
 	v := runRow{ID: row.ID, URL: li.Site.Run(row.ID), Workflow: strings.TrimSpace(row.Workflow + " " + row.Version), Status: view.StatusOf(row), Process: "none"}
+	v.Cells = li.cells(shown, row)
 	since := cmp.Or(row.EndedAt, row.UpdatedAt)
 	v.Since = outline.About(at.Sub(since))
 	for i := range executors {

@@ -33,6 +33,19 @@ type runsView struct {
 	Clear   string
 	Sort    view.Toggle
 	Bulk    []bulkLink
+	Ticks   []tickView
+	Chart   *chartView
+	Span    spanView
+	Columns columnsView
+	cols    []column
+}
+
+// Shows reports whether the list has a column.
+func (v *runsView) Shows(name string) bool { return shows(v.cols, name) }
+
+// Extra are the columns that stand beside the usual ones.
+func (v *runsView) Extra() []column {
+	return slices.DeleteFunc(slices.Clone(v.cols), func(c column) bool { return c.cell == nil })
 }
 
 type tabView struct {
@@ -65,7 +78,14 @@ func (li *Lists) Runs(w http.ResponseWriter, r *http.Request) error {
 	if add := strings.TrimSpace(values.Get("add")); add != "" {
 		query = strings.TrimSpace(query + " " + add)
 	}
+	if values.Has("pick") {
+		query = withColumns(query, values["col"])
+	}
+	query, spanErr := withSpan(query, values)
 	terms, err := parseTerms(query)
+	if err == nil {
+		err = spanErr
+	}
 	if err != nil {
 		query = "" // none of it is shown again
 	}
@@ -87,6 +107,11 @@ func (li *Lists) Runs(w http.ResponseWriter, r *http.Request) error {
 	}
 	v.Tokens = li.tokens(terms)
 	v.Sort = li.sorting(terms, ask)
+	v.Span = li.span(terms)
+	v.cols, v.Columns = li.columnsOf(terms)
+	if v.Chart, err = li.chart(r.Context(), terms, ask); err != nil {
+		return err
+	}
 	rows, next, err := li.read.Matching(r.Context(), ask)
 	if err != nil {
 		return err
@@ -96,7 +121,7 @@ func (li *Lists) Runs(w http.ResponseWriter, r *http.Request) error {
 		return fmt.Errorf("dashboard: listing processes: %w", err)
 	}
 	for i := range rows {
-		row := li.runRow(r.Context(), &rows[i], executors)
+		row := li.runRow(r.Context(), &rows[i], executors, v.cols)
 		if v.Cards.stuck[rows[i].ID] && rows[i].Status != store.Failed && !rows[i].Paused {
 			row.Status = view.Status{Class: "fail", Icon: "stuck", Word: "Stuck"}
 		}
@@ -114,7 +139,7 @@ func (li *Lists) Runs(w http.ResponseWriter, r *http.Request) error {
 		}
 	}
 	v.Found = found(v, ask)
-	v.Bulk = li.bulkLinks(r, v)
+	v.Bulk, v.Ticks = li.bulkLinks(r, v), li.ticks(r, v)
 	return li.render(w, r, http.StatusOK, "runs", l)
 }
 
@@ -201,7 +226,10 @@ func (li *Lists) nothing(ctx context.Context, v *runsView, ts terms) error {
 		v.Empty = v.Newest == ""
 		return nil
 	}
-	for i := range ts {
+	for i, t := range ts {
+		if name, _ := ts.split(t); name == columnsTerm || name == "sort" {
+			continue
+		}
 		rest := slices.Concat(ts[:i:i], ts[i+1:])
 		ask, err := rest.listing(time.Now())
 		if err != nil {
@@ -221,6 +249,9 @@ func (li *Lists) nothing(ctx context.Context, v *runsView, ts terms) error {
 func (li *Lists) tokens(ts terms) []tokenView {
 	var out []tokenView
 	for i, t := range ts {
+		if name, _ := ts.split(t); name == columnsTerm {
+			continue // chosen and dropped in their own menu
+		}
 		rest := slices.Concat(ts[:i:i], ts[i+1:])
 		out = append(out, tokenView{Text: t, Without: li.Site.List(strings.Join(rest, " "))})
 	}
@@ -237,7 +268,7 @@ type bulkLink struct {
 // Without a filter it offers none, so that nobody cancels everything by accident.
 func (li *Lists) bulkLinks(r *http.Request, v *runsView) []bulkLink {
 	ts, err := parseTerms(v.Query)
-	query := ts.without("sort") // the order does not matter to an act on all
+	query := acting(ts)
 	if err != nil || query == "" || len(v.Rows) == 0 || v.Problem != "" {
 		return nil
 	}
@@ -252,4 +283,27 @@ func (li *Lists) bulkLinks(r *http.Request, v *runsView) []bulkLink {
 		}
 	}
 	return links
+}
+
+// acting is the query as an act on all that match takes it: order and columns do not matter
+// to it.
+func acting(ts terms) string {
+	return terms(strings.Fields(ts.without("sort"))).without(columnsTerm)
+}
+
+// tickView is an act on the runs whose rows are ticked.
+type tickView struct{ Name, Label string }
+
+// ticks returns the acts that the viewer may do on runs of this page.
+func (li *Lists) ticks(r *http.Request, v *runsView) []tickView {
+	if len(v.Rows) == 0 {
+		return nil
+	}
+	var list []tickView
+	for _, name := range []string{"resume", "cancel"} {
+		if li.May(r, act.BulkActs[name].Action, "") == nil {
+			list = append(list, tickView{name, bulkSaid[name].Verb + " ticked…"})
+		}
+	}
+	return list
 }

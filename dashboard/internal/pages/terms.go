@@ -43,9 +43,12 @@ var termNames = map[string]string{
 	"sort": "order", // ids may begin with "order:"
 }
 
+// columnsTerm is the name of a term that says what the list shows, not which runs.
+const columnsTerm = "columns"
+
 // split cuts a term into name and value. A term without a known name is part of an id.
 func (ts terms) split(t string) (name, value string) {
-	if name, value, ok := strings.Cut(t, ":"); ok && termNames[name] != "" {
+	if name, value, ok := strings.Cut(t, ":"); ok && (termNames[name] != "" || name == columnsTerm) {
 		return name, value
 	}
 	if strings.Contains(t, "=") {
@@ -59,7 +62,7 @@ func (ts terms) split(t string) (name, value string) {
 func (ts terms) unknown() string {
 	for _, t := range ts {
 		name, value, ok := strings.Cut(t, ":")
-		if !ok || value == "" || termNames[name] != "" || strings.ContainsFunc(name, func(c rune) bool { return c < 'a' || c > 'z' }) || name == "" {
+		if !ok || value == "" || termNames[name] != "" || name == columnsTerm || strings.ContainsFunc(name, func(c rune) bool { return c < 'a' || c > 'z' }) || name == "" {
 			continue
 		}
 		return view.Clip(t) + " was looked for in ids: " + view.Clip(name) + " is no field. There are " + strings.Join(slices.Sorted(maps.Keys(termNames)), ", ") + "."
@@ -72,9 +75,23 @@ func (ts terms) listing(now time.Time) (*read.Listing, error) {
 	values := url.Values{}
 	for _, t := range ts {
 		name, value := ts.split(t)
+		if name == columnsTerm {
+			continue
+		}
 		values.Add(cmp.Or(termNames[name], name), value)
 	}
 	return read.ParseListing(values, now)
+}
+
+// value is the value of the last term of a name; empty: there is none.
+func (ts terms) value(name string) string {
+	found := ""
+	for _, t := range ts {
+		if n, value := ts.split(t); n == name {
+			found = value
+		}
+	}
+	return found
 }
 
 // without returns the query without terms of a name.

@@ -106,6 +106,8 @@ var Splits = map[string]bool{"workflow": true, "version": true, "status": true, 
 func (l *Listing) parse(name string, values []string, now time.Time) (err error) {
 	f, last := &l.Filter, values[len(values)-1]
 	switch name {
+	case "id":
+		f.IDs = values // an id may have a comma
 	case "workflow":
 		f.Workflows = splitList(values)
 	case "version":
@@ -154,7 +156,7 @@ func (l *Listing) parse(name string, values []string, now time.Time) (err error)
 	case "counts":
 		l.counts = last != "0" && last != "false"
 	default:
-		return web.BadRequest("%q is no filter: there are workflow, version, status, code, queue, owner, parent, prefix, q, key, error, attribute, since, until, order, limit, cursor, counts", name)
+		return web.BadRequest("%q is no filter: there are id, workflow, version, status, code, queue, owner, parent, prefix, q, key, error, attribute, since, until, order, limit, cursor, counts", name)
 	}
 	return err
 }

@@ -46,7 +46,7 @@ function sync(have, n) {
     return;
   }
   if ("keep" in have.dataset) return;
-  for (const a of [...have.attributes]) if (!n.hasAttribute(a.name) && !(a.name === "class" && have.classList.contains("cur"))) have.removeAttribute(a.name);
+  for (const a of [...have.attributes]) if (!n.hasAttribute(a.name) && !(a.name === "open" && have.matches("details")) && !(a.name === "class" && have.classList.contains("cur"))) have.removeAttribute(a.name);
   for (const a of n.attributes) if (have.getAttribute(a.name) !== a.value) have.setAttribute(a.name, a.value);
   // What somebody is typing stays.
   if (have.matches("textarea, input:not([type=hidden])")) {
@@ -544,7 +544,30 @@ function decorate() {
   for (const el of document.querySelectorAll("[data-theme-button], [data-help], [data-keys]")) el.hidden = false;
   if (navigator.clipboard) for (const el of document.querySelectorAll("[data-copy]")) el.hidden = false;
   ghosts();
+  ticked();
 }
+
+// ticked says how many rows are ticked. An act on them needs one.
+function ticked() {
+  const form = document.getElementById("ticked"), all = document.querySelector("[data-tick-all]");
+  if (!form) return;
+  const boxes = ticks(), n = boxes.filter((b) => b.checked).length;
+  const text = form.querySelector("[data-ticked]");
+  text.hidden = all.hidden = false;
+  text.textContent = n ? n + " ticked" : "";
+  for (const b of form.querySelectorAll("button")) b.disabled = n === 0;
+  all.checked = n > 0 && n === boxes.length;
+  all.indeterminate = n > 0 && n < boxes.length;
+}
+const ticks = () => [...document.querySelectorAll("input[name=run][form=ticked]")];
+addEventListener("change", (e) => {
+  if (e.target.matches("[data-tick-all]")) for (const b of ticks()) { b.checked = e.target.checked; dirty.add(b); }
+  ticked();
+});
+// A menu closes when something else is touched.
+addEventListener("click", (e) => {
+  for (const d of document.querySelectorAll("details.menu[open]")) if (!d.contains(e.target) || e.target.closest(".pop a, .pop button")) d.open = false;
+});
 document.querySelector("[data-help]").onclick = help;
 decorate();
 listen();
