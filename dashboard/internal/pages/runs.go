@@ -74,21 +74,7 @@ func (li *Lists) Runs(w http.ResponseWriter, r *http.Request) error {
 	v := &runsView{Clear: li.Site.Prefix + "/"}
 	l := layout{Title: "Runs", Nav: "runs", Body: v, Stream: li.Site.Prefix + "/api/stream"}
 	values := r.URL.Query()
-	query := strings.TrimSpace(strings.Join(values["q"], " "))
-	if add := strings.TrimSpace(values.Get("add")); add != "" {
-		query = strings.TrimSpace(query + " " + add)
-	}
-	if values.Has("pick") {
-		query = withColumns(query, values["col"])
-	}
-	query, spanErr := withSpan(query, values)
-	terms, err := parseTerms(query)
-	if err == nil {
-		err = spanErr
-	}
-	if err != nil {
-		query = "" // none of it is shown again
-	}
+	query, terms, err := queryOf(values)
 	v.Query, v.Hint = query, terms.unknown()
 	after, at := read.SplitCursor(values.Get("after"), time.Now())
 	var ask *read.Listing
@@ -141,6 +127,22 @@ func (li *Lists) Runs(w http.ResponseWriter, r *http.Request) error {
 	v.Found = found(v, ask)
 	v.Bulk, v.Ticks = li.bulkLinks(r, v), li.ticks(r, v)
 	return li.render(w, r, http.StatusOK, "runs", l)
+}
+
+// queryOf reads the filter and what the forms of the page add to it.
+func queryOf(values url.Values) (query string, ts terms, err error) {
+	query = strings.TrimSpace(strings.Join(values["q"], " "))
+	if add := strings.TrimSpace(values.Get("add")); add != "" {
+		query = strings.TrimSpace(query + " " + add)
+	}
+	if values.Has("pick") {
+		query = withColumns(query, values["col"])
+	}
+	query, spanErr := withSpan(query, values)
+	if ts, err = parseTerms(query); err != nil {
+		return "", nil, err // none of it is shown again
+	}
+	return query, ts, spanErr
 }
 
 // found says how many runs match: of one status, what its tab says; of a search, only if
