@@ -149,7 +149,7 @@ func (a *app) group(use, short, long, example string, aliases ...string) *cobra.
 		SilenceErrors: true, SilenceUsage: true,
 		Args: func(cmd *cobra.Command, args []string) error {
 			if len(args) > 0 {
-				return a.invocation(cmd).unknown(args)
+				return unknown(a.invocation(cmd), args)
 			}
 			return nil
 		},
@@ -158,16 +158,16 @@ func (a *app) group(use, short, long, example string, aliases ...string) *cobra.
 }
 
 // unknown refuses a command that does not exist, and says which one may be meant.
-func (c *invocation) unknown(args []string) error {
+func unknown(c *invocation, args []string) error {
 	f := show.Usage("there is no command %q below %s", args[0], c.cmd.CommandPath())
-	if meant := c.meant(args); meant != nil {
-		f.Next = "Did you mean: " + c.self(meant...)
+	if near := meant(c, args); near != nil {
+		f.Next = "Did you mean: " + c.self(near...)
 	}
 	return c.finish(f)
 }
 
 // meant returns the command that may be meant by words below a group; nil: none is known.
-func (c *invocation) meant(args []string) []string {
+func meant(c *invocation, args []string) []string {
 	c.cmd.SuggestionsMinimumDistance = 2
 	switch near := c.cmd.SuggestionsFor(args[0]); {
 	case (args[0] == "status" || args[0] == "get" || args[0] == "describe" || args[0] == "info") && len(args) > 1:
