@@ -16,7 +16,7 @@ var (
 	packageCeilings = map[string]struct{ files, lines, upward, longestFile, longestFunc int }{
 		"durable":          {86, 16600, 127, 530, 80},
 		"operate":          {28, 6000, 3, 545, 70},
-		"internal/claims":  {22, 3030, 5, 330, 47},
+		"internal/claims":  {22, 3040, 5, 330, 47},
 		"internal/commit":  {15, 1870, 7, 312, 47},
 		"internal/history": {31, 5250, 10, 470, 80},
 		"internal/payload": {12, 2500, 10, 530, 56},
@@ -32,11 +32,11 @@ var (
 
 		"dashboard/internal/view":   {15, 2350, 1, 330, 50},
 		"dashboard/internal/web":    {5, 450, 0, 190, 30},
-		"dashboard/internal/read":   {9, 1000, 3, 260, 55},
+		"dashboard/internal/read":   {9, 1000, 3, 260, 57},
 		"dashboard/internal/stream": {7, 1250, 5, 460, 55},
 		"dashboard/internal/act":    {10, 1350, 4, 290, 60},
 		"dashboard/internal/api":    {8, 650, 0, 150, 55},
-		"dashboard/internal/pages":  {25, 3900, 3, 330, 66},
+		"dashboard/internal/pages":  {26, 3950, 3, 330, 66},
 	}
 	typeCeilings = map[string]struct{ fields, methods, files int }{
 		"durable.Engine":         {21, 42, 9},

@@ -14,7 +14,7 @@ import (
 type column struct {
 	Name, Head string
 	Wide       string // class of its col
-	cell       func(li *Lists, row *store.Run) string
+	cell       func(row *store.Run, redact func(string) string) string
 }
 
 // columns are all that there are, in the order in which they stand.
@@ -22,22 +22,24 @@ var columns = []column{
 	{Name: "where", Head: "Where it is"},
 	{Name: "shape", Head: "Shape", Wide: "w-sh"},
 	{Name: "state", Head: "In this state", Wide: "w-t"},
-	{Name: "started", Head: "Started", Wide: "w-t", cell: func(_ *Lists, r *store.Run) string { return outline.Clock(r.CreatedAt, view.Now(), view.Zone) }},
-	{Name: "took", Head: "Took", Wide: "w-t", cell: func(_ *Lists, r *store.Run) string {
+	{Name: "started", Head: "Started", Wide: "w-t", cell: func(r *store.Run, _ func(string) string) string {
+		return outline.Clock(r.CreatedAt, view.Now(), view.Zone)
+	}},
+	{Name: "took", Head: "Took", Wide: "w-t", cell: func(r *store.Run, _ func(string) string) string {
 		if r.EndedAt == 0 {
 			return outline.About(view.Now().Sub(r.CreatedAt)) + " so far"
 		}
 		return outline.Duration(r.EndedAt.Sub(r.CreatedAt))
 	}},
-	{Name: "version", Head: "Version", Wide: "w-t", cell: func(_ *Lists, r *store.Run) string { return r.Version }},
-	{Name: "queue", Head: "Queue", Wide: "w-t", cell: func(_ *Lists, r *store.Run) string { return r.Queue }},
-	{Name: "parent", Head: "Parent", Wide: "w-t", cell: func(_ *Lists, r *store.Run) string { return r.Parent }},
-	{Name: "attributes", Head: "Attributes", Wide: "w-id", cell: func(li *Lists, r *store.Run) string {
+	{Name: "version", Head: "Version", Wide: "w-t", cell: func(r *store.Run, _ func(string) string) string { return r.Version }},
+	{Name: "queue", Head: "Queue", Wide: "w-t", cell: func(r *store.Run, _ func(string) string) string { return r.Queue }},
+	{Name: "parent", Head: "Parent", Wide: "w-t", cell: func(r *store.Run, _ func(string) string) string { return r.Parent }},
+	{Name: "attributes", Head: "Attributes", Wide: "w-id", cell: func(r *store.Run, redact func(string) string) string {
 		var list []string
 		for _, name := range slices.Sorted(maps.Keys(r.Attributes)) {
 			list = append(list, name+"="+r.Attributes[name])
 		}
-		return li.Redact.Text(outline.OneLine(strings.Join(list, " "), 140))
+		return redact(outline.OneLine(strings.Join(list, " "), 140))
 	}},
 	{Name: "process", Head: "Process", Wide: "w-x"},
 }
@@ -58,7 +60,7 @@ type columnChoice struct {
 }
 
 // columnsOf returns the columns that a query asks for, and those that it may.
-func (li *Lists) columnsOf(ts terms) (shown []column, v columnsView) {
+func columnsOf(site view.Site, ts terms) (shown []column, v columnsView) {
 	want := ts.value(columnsTerm)
 	v.Usual = want == ""
 	if v.Usual {
@@ -72,7 +74,7 @@ func (li *Lists) columnsOf(ts terms) (shown []column, v columnsView) {
 		}
 		v.Choices = append(v.Choices, columnChoice{c.Name, c.Head, on})
 	}
-	v.Reset = li.Site.List(ts.without(columnsTerm))
+	v.Reset = site.List(ts.without(columnsTerm))
 	return shown, v
 }
 
@@ -94,11 +96,11 @@ func withColumns(query string, names []string) string {
 // cellView is what a line says in a column that was chosen.
 type cellView struct{ Head, Text string }
 
-func (li *Lists) cells(shown []column, row *store.Run) []cellView {
+func cells(shown []column, row *store.Run, redact func(string) string) []cellView {
 	var out []cellView
 	for _, c := range shown {
 		if c.cell != nil {
-			out = append(out, cellView{c.Head, c.cell(li, row)})
+			out = append(out, cellView{c.Head, c.cell(row, redact)})
 		}
 	}
 	return out

@@ -40,7 +40,7 @@ func (li *Lists) runRow(ctx context.Context, row *store.Run, executors []store.E
 		*row = hist.Run // as of the same moment as the events, unlike the listing
 	}
 	v := runRow{ID: row.ID, URL: li.Site.Run(row.ID), Workflow: strings.TrimSpace(row.Workflow + " " + row.Version), Status: view.StatusOf(row), Process: "none"}
-	v.Cells = li.cells(shown, row)
+	v.Cells = cells(shown, row, li.Redact.Text)
 	since := cmp.Or(row.EndedAt, row.UpdatedAt)
 	v.Since = outline.About(at.Sub(since))
 	for i := range executors {

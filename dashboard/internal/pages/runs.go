@@ -93,8 +93,8 @@ func (li *Lists) Runs(w http.ResponseWriter, r *http.Request) error {
 	}
 	v.Tokens = li.tokens(terms)
 	v.Sort = li.sorting(terms, ask)
-	v.Span = li.span(terms)
-	v.cols, v.Columns = li.columnsOf(terms)
+	v.Span = spanOf(li.Site, terms)
+	v.cols, v.Columns = columnsOf(li.Site, terms)
 	if v.Chart, err = li.chart(r.Context(), terms, ask); err != nil {
 		return err
 	}

@@ -49,9 +49,9 @@ func fixed(value string) store.Time {
 	return store.TimeOf(at)
 }
 
-// span offers the choices. The fields hold those times of the filter that are not counted
+// spanOf offers the choices. The fields hold those times of the filter that are not counted
 // back from now.
-func (li *Lists) span(ts terms) spanView {
+func spanOf(site view.Site, ts terms) spanView {
 	from, to := ts.value("since"), ts.value("until")
 	rest := terms(strings.Fields(ts.without("since"))).without("until")
 	v := spanView{Label: "Any time", Zone: view.Now().Time().In(view.Zone).Format("MST")}
@@ -63,13 +63,13 @@ func (li *Lists) span(ts terms) spanView {
 	case to != "":
 		v.Label = "Started until then"
 	}
-	v.Choices = append(v.Choices, view.Toggle{Label: "Any time", URL: li.Site.List(rest), On: from == "" && to == ""})
+	v.Choices = append(v.Choices, view.Toggle{Label: "Any time", URL: site.List(rest), On: from == "" && to == ""})
 	for _, s := range spans {
 		on := from == s.Since && to == ""
 		if on {
 			v.Label = s.Label
 		}
-		v.Choices = append(v.Choices, view.Toggle{Label: s.Label, URL: li.Site.List(strings.TrimSpace(rest + " since:" + s.Since)), On: on})
+		v.Choices = append(v.Choices, view.Toggle{Label: s.Label, URL: site.List(strings.TrimSpace(rest + " since:" + s.Since)), On: on})
 	}
 	v.From, v.To = spanText(fixed(from)), spanText(fixed(to))
 	return v

@@ -106,8 +106,6 @@ var Splits = map[string]bool{"workflow": true, "version": true, "status": true, 
 func (l *Listing) parse(name string, values []string, now time.Time) (err error) {
 	f, last := &l.Filter, values[len(values)-1]
 	switch name {
-	case "id":
-		f.IDs = values // an id may have a comma
 	case "workflow":
 		f.Workflows = splitList(values)
 	case "version":
@@ -125,8 +123,10 @@ func (l *Listing) parse(name string, values []string, now time.Time) (err error)
 		f.Queues = splitList(values)
 	case "owner":
 		f.Owners = splitList(values)
+	case "id":
+		f.IDs = values
 	case "parent":
-		f.Parents = values // an id may have a comma
+		f.Parents = values // neither splits: an id may have a comma
 	case "prefix":
 		f.IDPrefix = last
 	case "q":
