@@ -38,6 +38,7 @@ var calls = map[string]callKind{
 	"Step":          body(0),
 	"Do":            body(),
 	"Retry":         body(0),
+	"RetryDo":       body(),
 	"Once":          body(0),
 	"Seek":          body(0),
 	"Transact":      body(0),
