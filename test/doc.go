@@ -26,6 +26,7 @@
 //	tracecheck  compares a trace with the history of its run
 //	tracedemo   a program: the trace of a killed run in a real Jaeger ("make trace-demo")
 //	browsertest finds or installs a browser
+//	leftout     a program: which tests "make test" left out, and how to have them
 //	syspackage  installs a system package for pgtest and browsertest
 //
 // The store that crashes at a chosen write, which many of these tests use, is

@@ -14,6 +14,8 @@
 // The server binaries are looked for on PATH, where pg_config points, and in
 // the directories of the usual packages. Where there are none, a root user of a
 // Debian-like system gets the package installed, unless
-// DURABLE_POSTGRES_INSTALL=0. Everything else is an error of the test that says
-// what to do. Only DURABLE_POSTGRES=skip skips.
+// DURABLE_POSTGRES_INSTALL=0. Elsewhere the tests that need a server are left out,
+// and LeftOut says so; DURABLE_POSTGRES=required makes that an error, and
+// DURABLE_POSTGRES=skip always leaves them out. A server that is there and does
+// not work is an error.
 package pgtest

@@ -2,6 +2,7 @@ package pgtest
 
 import (
 	"cmp"
+	"errors"
 	"fmt"
 	"os"
 	"os/exec"
@@ -41,14 +42,40 @@ func binaries() (string, error) {
 	why := installable()
 	if why == "" {
 		if err := install("postgresql", func() bool { return find() != "" }); err != nil {
-			return "", fmt.Errorf("no PostgreSQL server programs found, and installing them failed: %w; %s", err, remedy)
+			return "", fmt.Errorf("%w, and installing them failed: %w; %s", errNoPrograms, err, remedy)
 		}
 		if dir := find(); dir != "" {
 			return dir, nil
 		}
 		why = "the package was installed but its programs are not where they are expected"
 	}
-	return "", fmt.Errorf("no PostgreSQL server programs (postgres, initdb) found; not installed because %s; %s", why, remedy)
+	return "", fmt.Errorf("%w; not installed because %s; %s", errNoPrograms, why, remedy)
+}
+
+var errNoPrograms = errors.New("no PostgreSQL server programs (postgres, initdb) found")
+
+// LeftOut returns what to say where the tests that need a server are left out, which
+// is an error if they are required, or "".
+func LeftOut() (line string, err error) {
+	switch {
+	case os.Getenv(EnvSkip) == "skip":
+		return leftOut + EnvSkip + "=skip", nil
+	case os.Getenv(EnvDSN) != "":
+		return "", nil
+	}
+	_, err = binaries()
+	if missing(err) {
+		return leftOut + err.Error(), nil
+	}
+	return "", err
+}
+
+const leftOut = "the tests on PostgreSQL were left out: "
+
+// missing reports whether err says that the machine has no server, and nobody
+// requires one.
+func missing(err error) bool {
+	return errors.Is(err, errNoPrograms) && os.Getenv(EnvSkip) != "required"
 }
 
 // Programs returns the directory of PostgreSQL's programs: pg_dump and others.
@@ -56,6 +83,9 @@ func Programs(t testing.TB) string {
 	t.Helper()
 	skip(t)
 	dir, err := binaries()
+	if missing(err) {
+		t.Skip(leftOut, err)
+	}
 	if err != nil {
 		t.Fatalf("pgtest: %v", err)
 	}
@@ -63,7 +93,7 @@ func Programs(t testing.TB) string {
 }
 
 const remedy = "install PostgreSQL 13 or later (Debian, Ubuntu: apt-get install postgresql; macOS: brew install postgresql), " +
-	"or set " + EnvDSN + " to a server the tests may create databases on, or set " + EnvSkip + "=skip to do without these tests"
+	"or set " + EnvDSN + " to a server the tests may create databases on, and set " + EnvSkip + "=required to make a missing server an error"
 
 func find() string {
 	var dirs []string

@@ -38,7 +38,33 @@ func TestWithoutServerProgramsTheErrorSaysWhatToDo(t *testing.T) {
 	_, err := binaries()
 	require.ErrorContains(t, err, "apt-get install postgresql")
 	require.ErrorContains(t, err, EnvDSN)
-	require.ErrorContains(t, err, EnvSkip+"=skip")
+	require.ErrorContains(t, err, EnvSkip+"=required")
+}
+
+// A machine without a server runs all other tests, and is told how to have these.
+func TestWithoutAServerItsTestsAreLeftOutUnlessTheyAreRequired(t *testing.T) {
+	bare(t)
+	t.Setenv(EnvDSN, "")
+	t.Setenv(EnvSkip, "")
+	line, err := LeftOut()
+	require.NoError(t, err)
+	require.Contains(t, line, "the tests on PostgreSQL were left out: no PostgreSQL server programs")
+	require.Contains(t, line, "apt-get install postgresql")
+
+	t.Setenv(EnvSkip, "required")
+	_, err = LeftOut()
+	require.ErrorContains(t, err, "no PostgreSQL server programs")
+
+	t.Setenv(EnvSkip, "skip")
+	line, err = LeftOut()
+	require.NoError(t, err)
+	require.Contains(t, line, EnvSkip+"=skip")
+
+	t.Setenv(EnvSkip, "")
+	t.Setenv(EnvDSN, "postgres://a.server")
+	line, err = LeftOut()
+	require.NoError(t, err)
+	require.Empty(t, line)
 }
 
 func TestServerProgramsAreFoundBehindALinkOnPath(t *testing.T) {

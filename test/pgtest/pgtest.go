@@ -20,7 +20,7 @@ import (
 // The environment variables this package looks at.
 const (
 	EnvDSN     = "DURABLE_POSTGRES_DSN"     // a server to use instead of an own cluster
-	EnvSkip    = "DURABLE_POSTGRES"         // "skip" skips every test that needs PostgreSQL
+	EnvSkip    = "DURABLE_POSTGRES"         // "skip", "required", or neither: tests are left out where there is no server
 	EnvInstall = "DURABLE_POSTGRES_INSTALL" // "0" forbids to install the system package
 )
 
@@ -47,6 +47,9 @@ func DSN(t testing.TB) string {
 			shared.dsn = c.DSN()
 		}
 	})
+	if missing(shared.err) {
+		t.Skip(leftOut, shared.err)
+	}
 	if shared.err != nil {
 		t.Fatalf("pgtest: %v", shared.err)
 	}
@@ -58,6 +61,9 @@ func Start(t testing.TB) *Cluster {
 	t.Helper()
 	skip(t)
 	c, err := NewForTests()
+	if missing(err) {
+		t.Skip(leftOut, err)
+	}
 	if err != nil {
 		t.Fatalf("pgtest: %v", err)
 	}

@@ -164,7 +164,7 @@ func TestChildStartsAClusterAndHangs(t *testing.T) {
 // command runs one test of this binary in a process of its own.
 func command(test string, env ...string) *exec.Cmd {
 	cmd := exec.Command(os.Args[0], "-test.run=^"+test+"$", "-test.v")
-	cmd.Env = append(append(os.Environ(), "PGTEST_CHILD=1"), env...)
+	cmd.Env = append(append(os.Environ(), "PGTEST_CHILD=1", pgtest.EnvSkip+"="), env...)
 	return cmd
 }
 

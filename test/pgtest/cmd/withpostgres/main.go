@@ -4,7 +4,8 @@
 //	go run ./test/pgtest/cmd/withpostgres go test ./...
 //
 // With DURABLE_POSTGRES_DSN set, or DURABLE_POSTGRES=skip, it just runs the
-// command.
+// command. Where there is no PostgreSQL and none can be installed, it sets
+// DURABLE_POSTGRES=skip for the command, unless it is "required".
 package main
 
 import (
@@ -35,7 +36,14 @@ func main() {
 func run(args []string) (code int, err error) {
 	cmd := exec.Command(args[0], args[1:]...)
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = os.Stdin, os.Stdout, os.Stderr
-	if os.Getenv(pgtest.EnvDSN) == "" && os.Getenv(pgtest.EnvSkip) != "skip" {
+	line, err := pgtest.LeftOut()
+	switch {
+	case err != nil:
+		return 1, err
+	case line != "":
+		fmt.Fprintln(os.Stderr, line)
+		cmd.Env = append(os.Environ(), pgtest.EnvSkip+"=skip")
+	case os.Getenv(pgtest.EnvDSN) == "":
 		c, err := pgtest.NewForTests()
 		if err != nil {
 			return 1, err
