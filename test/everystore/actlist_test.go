@@ -30,7 +30,7 @@ var howCovered = map[string]string{
 	"durable.Await": inRun, "durable.AwaitRequest": inRun, "durable.Checkpoint": inRun, "durable.Compensate": inRun, "durable.Continue": "Continue",
 	"durable.DeprecatePatch": inRun, "durable.Do": inRun, "durable.First": inRun, "durable.Go": inRun, "durable.Map": inRun, "durable.MapSeq": inRun,
 	"durable.NewGroup": inRun, "durable.NewID": inRun, "durable.Note": inRun, "durable.Now": inRun, "durable.Once": inRun, "durable.Patched": inRun,
-	"durable.Publish": inRun, "durable.Rand": inRun, "durable.Retry": inRun, "durable.RetryFailed": "RetryFailed", "durable.SaveNamedProgress": inRun,
+	"durable.Publish": inRun, "durable.Rand": inRun, "durable.Retry": inRun, "durable.RetryDo": inRun, "durable.RetryFailed": "RetryFailed", "durable.SaveNamedProgress": inRun,
 	"durable.SaveProgress": inRun, "durable.Seek": inRun, "durable.SetAttributes": inRun, "durable.Sleep": inRun, "durable.SleepUntil": inRun,
 	"durable.Step": inRun, "durable.Future.Wait": inRun,
 
@@ -38,7 +38,7 @@ var howCovered = map[string]string{
 
 	"durable.Attempt": isRead, "durable.Headers": isRead, "durable.IdempotencyKey": isRead, "durable.Logger": isRead, "durable.NamedProgress": isRead,
 	"durable.Progress": isRead, "durable.Published": isRead, "durable.RunID": isRead, "durable.RunVersion": isRead, "durable.WaitPublished": isRead,
-	"durable.Run.Wait": isRead, "durable.ScheduledAt": isRead, "operate.Operator.Schedules": isRead, "durable.SpanIDs.NewIDs": isRead, "durable.SpanIDs.NewSpanID": isRead, "durable.WorkflowName": isRead,
+	"durable.Run.Result": isRead, "durable.Run.Status": isRead, "durable.Run.Wait": isRead, "durable.ScheduledAt": isRead, "operate.Operator.Schedules": isRead, "durable.SpanIDs.NewIDs": isRead, "durable.SpanIDs.NewSpanID": isRead, "durable.WorkflowName": isRead,
 
 	"durable.NewContext": isLife, "durable.Open": isLife, "durable.Recover": "Start", "durable.Engine.Recover": "Start", // every trial boots anew
 
