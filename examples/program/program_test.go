@@ -16,12 +16,12 @@ import (
 
 // The program of docs/guides/program.md, started twice as a user would.
 func TestTheProgramRunsAndRunsAgain(t *testing.T) {
-	for name, dsn := range map[string]func() string{
-		"sqlite":   func() string { return filepath.Join(t.TempDir(), "app.db") },
-		"postgres": func() string { return pgtest.DSN(t) },
+	for name, dsn := range map[string]func(*testing.T) string{
+		"sqlite":   func(t *testing.T) string { return filepath.Join(t.TempDir(), "app.db") },
+		"postgres": func(t *testing.T) string { return pgtest.DSN(t) },
 	} {
 		t.Run(name, func(t *testing.T) {
-			dsn := dsn()
+			dsn := dsn(t)
 			for range 2 {
 				l, err := net.Listen("tcp", "127.0.0.1:0")
 				require.NoError(t, err)

@@ -133,7 +133,9 @@ func TestEveryShapeThatIsUnloadedAtEveryWaitEndsAsIfItHadNotBeen(t *testing.T) {
 func (b backend) killAnywhere(t *testing.T, list []*shape) {
 	var sum tally
 	began := time.Now()
+	leftOut := false // for want of a server
 	t.Run("shapes", func(t *testing.T) {
+		defer func() { leftOut = t.Skipped() }()
 		var shared *pool
 		if !b.virtual {
 			shared = newPool(t, b)
@@ -153,6 +155,9 @@ func (b backend) killAnywhere(t *testing.T, list []*shape) {
 			})
 		}
 	})
+	if leftOut {
+		return
+	}
 	t.Logf("%d shapes, %d kill points, %d trials, %d where the moment had passed; %s",
 		len(list), sum.points.Load(), sum.trials.Load(), sum.missed.Load(), time.Since(began).Round(time.Millisecond))
 	require.NotZero(t, sum.points.Load())

@@ -45,6 +45,7 @@ func TestEachDSNIsAnEmptyDatabaseOfItsOwn(t *testing.T) {
 
 // The memory is for what is made for tests; what is measured is on disk.
 func TestAClusterForMeasurementsIsOnDisk(t *testing.T) {
+	pgtest.Programs(t) // left out without a server
 	c, err := pgtest.New()
 	require.NoError(t, err)
 	defer func() { require.NoError(t, c.Close()) }()
@@ -54,6 +55,7 @@ func TestAClusterForMeasurementsIsOnDisk(t *testing.T) {
 }
 
 func TestADatabaseIsDroppedWithTheTest(t *testing.T) {
+	pgtest.Programs(t) // left out without a server
 	var dsn string
 	t.Run("inner", func(t *testing.T) {
 		dsn = pgtest.DSN(t)
@@ -122,6 +124,7 @@ func TestAClusterSurvivesEveryWayToStopIt(t *testing.T) {
 }
 
 func TestACloseLeavesNothing(t *testing.T) {
+	pgtest.Programs(t) // left out without a server
 	c, err := pgtest.New()
 	require.NoError(t, err)
 	pid := c.PID()
@@ -132,6 +135,7 @@ func TestACloseLeavesNothing(t *testing.T) {
 }
 
 func TestAClusterDoesNotOutliveAKilledProcess(t *testing.T) {
+	pgtest.Programs(t) // left out without a server
 	cmd := command("TestChildStartsAClusterAndHangs")
 	stdout, err := cmd.StdoutPipe()
 	require.NoError(t, err)
