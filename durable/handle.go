@@ -69,9 +69,14 @@ func (h *Run[O]) Wait(ctx context.Context) (O, error) {
 			// The outcome stays recorded: other code can read it.
 			return zero, s.run.undecodable("the output of child "+h.id, recorded, reflect.TypeFor[O](), err)
 		}
-		return zero, &UndecodableError{RunID: h.id, Key: "the output", Recorded: recorded, Wanted: reflect.TypeFor[O]().String(), Err: err}
+		return zero, h.undecodable(recorded, err)
 	}
 	return out, nil
+}
+
+// undecodable is the error for an output that does not decode into O, outside a run.
+func (h *Run[O]) undecodable(recorded string, err error) error {
+	return &UndecodableError{RunID: h.id, Key: "the output", Recorded: recorded, Wanted: reflect.TypeFor[O]().String(), Err: err}
 }
 
 // Status returns where the run stands. ErrNotFound if there is no such run; ErrInWorkflow in a
@@ -108,7 +113,7 @@ func (h *Run[O]) Result(ctx context.Context) (out O, done bool, err error) {
 	}
 	if recorded, err := h.eng.sealer.Decode(payload.PlaceOf(h.id, &v.End), v.End.Payload, &out); err != nil {
 		var zero O
-		return zero, true, &UndecodableError{RunID: h.id, Key: "the output", Recorded: recorded, Wanted: reflect.TypeFor[O]().String(), Err: err}
+		return zero, true, h.undecodable(recorded, err)
 	}
 	return out, true, nil
 }

@@ -78,7 +78,7 @@ func (li *Lists) chart(ctx context.Context, ts terms, ask *read.Listing) (*chart
 		return nil, nil
 	}
 	step := stepFor(to.Sub(from))
-	rest := terms(strings.Fields(ts.without("since"))).without("until")
+	rest := ts.without("since", "until")
 
 	counting, stop := context.WithTimeout(ctx, chartTime)
 	defer stop()

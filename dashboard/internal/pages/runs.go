@@ -290,7 +290,7 @@ func (li *Lists) bulkLinks(r *http.Request, v *runsView) []bulkLink {
 // acting is the query as an act on all that match takes it: order and columns do not matter
 // to it.
 func acting(ts terms) string {
-	return terms(strings.Fields(ts.without("sort"))).without(columnsTerm)
+	return ts.without("sort", columnsTerm)
 }
 
 // tickView is an act on the runs whose rows are ticked.

@@ -53,7 +53,7 @@ func fixed(value string) store.Time {
 // back from now.
 func spanOf(site view.Site, ts terms) spanView {
 	from, to := ts.value("since"), ts.value("until")
-	rest := terms(strings.Fields(ts.without("since"))).without("until")
+	rest := ts.without("since", "until")
 	v := spanView{Label: "Any time", Zone: view.Now().Time().In(view.Zone).Format("MST")}
 	switch {
 	case from != "" && to != "":

@@ -94,11 +94,11 @@ func (ts terms) value(name string) string {
 	return found
 }
 
-// without returns the query without terms of a name.
-func (ts terms) without(name string) string {
+// without returns the query without terms of these names.
+func (ts terms) without(names ...string) string {
 	var kept []string
 	for _, t := range ts {
-		if n, _ := ts.split(t); n != name {
+		if n, _ := ts.split(t); !slices.Contains(names, n) {
 			kept = append(kept, t)
 		}
 	}
