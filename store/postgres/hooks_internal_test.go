@@ -39,7 +39,7 @@ func (o Options) SendsAtMost(n int) Options {
 var CopySchema = copySchema
 
 // Qualified reports whether a table's name is one that statements qualify.
-func Qualified(table string) bool { return tableNames.FindString(table) == table }
+func Qualified(table string) bool { return tableNames[table] }
 
 // Present is the version of the schema that this program knows.
 var Present = func() int {

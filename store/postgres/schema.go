@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"regexp"
+	"slices"
 	"strings"
 	"time"
 
@@ -23,34 +24,62 @@ var statementFiles embed.FS
 //go:embed migrations/*.sql
 var migrationFiles embed.FS
 
-// Names of tables and of the view, but not of indexes, which have the same prefix
-// and are always in their table's schema.
-var tableNames = regexp.MustCompile(`\bdurable_(?:runs|events|branches|inbox|attributes|holds|executors|queues|queue_begun|requests|schedules|tell_requests|schema|history)\b`)
+// tableNames has our tables and the view, but no index, which has the same prefix and is
+// always in its table's schema.
+var tableNames = map[string]bool{
+	"durable_runs": true, "durable_events": true, "durable_branches": true, "durable_inbox": true, "durable_attributes": true,
+	"durable_holds": true, "durable_executors": true, "durable_queues": true, "durable_queue_begun": true, "durable_requests": true,
+	"durable_schedules": true, "durable_tell_requests": true, "durable_schema": true, "durable_history": true,
+}
 
-// What qualified matches: the argument of to_regclass, which is a name inside a
-// string; an index to drop, which has no table beside it that determines its
-// schema; comments, strings and quoted names, which it leaves alone; and names.
-var namesInSQL = regexp.MustCompile(`to_regclass\('durable_\w+'\)|DROP INDEX durable_\w+|--[^\n]*|'(?:[^']|'')*'|"(?:[^"]|"")*"|` + tableNames.String())
-
-// qualified returns a rename that puts the schema before every table name. Quoted
-// text is a value and stays unchanged: `relname = 'durable_runs'` must not get a
-// schema.
+// qualified returns a rename that puts the schema before every table name. Quoted text is
+// a value and stays as it is, and so do comments: `relname = 'durable_runs'` must not get
+// a schema. Two other names get one too: the argument of to_regclass, which is inside a
+// string, and an index to drop, which has no table beside it that determines its schema.
+//
+// It reads by hand, because each Open passes all statements through it, and a regular
+// expression took most of the time of an Open.
 func qualified(schema string) func(string) string {
 	prefix := pq.QuoteIdentifier(schema) + "."
 	return func(sql string) string {
-		return namesInSQL.ReplaceAllStringFunc(sql, func(part string) string {
-			if name, ok := strings.CutPrefix(part, "to_regclass('"); ok {
-				return "to_regclass(" + pq.QuoteLiteral(prefix+strings.TrimSuffix(name, "')")) + ")"
+		var b strings.Builder
+		written := 0 // b has sql up to here
+		for i := 0; i < len(sql); {
+			end := i + 1
+			switch c := sql[i]; {
+			case c == '\'' || c == '"':
+				// A doubled quote ends one text and begins the next.
+				end += until(sql[end:], string(c)) + 1
+				if c == '\'' && strings.HasSuffix(sql[:i], "to_regclass(") {
+					b.WriteString(sql[written:i] + pq.QuoteLiteral(prefix+sql[i+1:end-1]))
+					written = end
+				}
+			case strings.HasPrefix(sql[i:], "--"):
+				end = i + until(sql[i:], "\n")
+			case inName(c):
+				for end < len(sql) && inName(sql[end]) {
+					end++
+				}
+				if name := sql[i:end]; tableNames[name] || strings.HasPrefix(name, "durable_") && strings.HasSuffix(sql[:i], "DROP INDEX ") {
+					b.WriteString(sql[written:i] + prefix)
+					written = i
+				}
 			}
-			if index, ok := strings.CutPrefix(part, "DROP INDEX "); ok {
-				return "DROP INDEX " + prefix + index
-			}
-			if strings.HasPrefix(part, "durable_") {
-				return prefix + part
-			}
-			return part
-		})
+			i = end
+		}
+		b.WriteString(sql[written:])
+		return b.String()
 	}
+}
+
+// until returns the length of s before stop, or of all of it.
+func until(s, stop string) int {
+	before, _, _ := strings.Cut(s, stop)
+	return len(before)
+}
+
+func inName(c byte) bool {
+	return c == '_' || 'a' <= c && c <= 'z' || 'A' <= c && c <= 'Z' || '0' <= c && c <= '9'
 }
 
 // prepare finds the schema, reads the statements and migrates.
@@ -108,7 +137,7 @@ func (s *Store) locate(ctx context.Context, o Options) error {
 	s.sql[beatAndLook] = sqlstore.Statement{SQL: composeBeat(s.sql, executorsBy(s.PresenceKind())), Own: true}
 	s.reads = map[string]bool{}
 	for name, st := range s.sql {
-		s.reads[name] = !writing.MatchString(st.SQL)
+		s.reads[name] = !writes(st.SQL)
 	}
 	steps, err := sqlstore.ReadMigrations(migrationFiles, "migrations", rename)
 	if err != nil {
@@ -149,7 +178,10 @@ func forServer(genuine bool, rename func(string) string) func(string) string {
 	return func(sql string) string { return rename(onlyPostgreSQL.ReplaceAllString(sql, "")) }
 }
 
-var writing = regexp.MustCompile(`\b(?:INSERT INTO|UPDATE|DELETE FROM|pg_notify)\b`)
+// writes reports whether a statement changes something, or may.
+func writes(sql string) bool {
+	return slices.ContainsFunc([]string{"INSERT INTO", "UPDATE", "DELETE FROM", "pg_notify"}, func(verb string) bool { return strings.Contains(sql, verb) })
+}
 
 // createSchema is not part of the migration's transaction, because that begins by
 // looking into the schema. IF NOT EXISTS alone fails when two processes create the
