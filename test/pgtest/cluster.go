@@ -165,8 +165,11 @@ func (c *Cluster) Restart() error {
 }
 
 func (c *Cluster) start() error {
+	// The view of all locks, which each heartbeat reads, costs as much as the tables behind it
+	// are large, and they are as large as the connections and the locks of each allow.
 	args := []string{"-c", supervise, "sh", c.dir, filepath.Join(c.bin, "postgres"), "-D", c.data(), "-p", strconv.Itoa(c.port),
-		"-h", "127.0.0.1", "-k", "", "-c", "fsync=on", "-c", "max_connections=1000", "-c", "shared_buffers=64MB"}
+		"-h", "127.0.0.1", "-k", "", "-c", "fsync=on", "-c", "shared_buffers=64MB",
+		"-c", "max_connections=1000", "-c", "max_locks_per_transaction=10", "-c", "max_pred_locks_per_transaction=10"}
 	cmd := exec.Command("/bin/sh", args...)
 	cmd.Dir = c.dir
 	// Of its own group, so that Ctrl-C reaches it only through the pipe.
