@@ -16,6 +16,7 @@
 //	proof       real processes, killed with SIGKILL or stopped past their lease
 //	traceproof  the OpenTelemetry trace of a run that several killed processes execute
 //	doors       one run resumed through each door: library, HTTP API, page, terminal
+//	sim         whole worlds of programs, faults and operators, made from seeds ("make sim")
 //	vintage     stores that earlier versions have written
 //
 // Helpers:

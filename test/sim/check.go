@@ -1,0 +1,148 @@
+package sim
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/holdfast-dev/holdfast/durable"
+	"github.com/holdfast-dev/holdfast/operate"
+	"github.com/holdfast-dev/holdfast/store"
+)
+
+// judge says what must hold at the end of a world.
+func (s *sim) judge() {
+	if s.failed() {
+		return
+	}
+	p := s.live(0)
+	if p == nil {
+		s.fail("no process is left")
+		return
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), time.Hour)
+	defer cancel()
+	op := operate.On(p.engine())
+	stuck, err := op.Stuck(ctx, 100)
+	if err != nil {
+		s.fail("Stuck: %v", err)
+	}
+	known := map[string]bool{}
+	rows := s.rows()
+	for i := range rows {
+		row := &rows[i]
+		known[row.ID] = true
+		s.judgeRun(row, stuck)
+		v, err := op.Verify(ctx, row.ID)
+		if err != nil {
+			s.fail("Verify of %s: %v", row.ID, err)
+		} else if !v.Sound() {
+			s.fail("%s is %s, and Verify finds: %v", row.ID, row.Status, v.Findings)
+		}
+		s.judgeLog(row)
+		if s.failed() {
+			return
+		}
+	}
+	for _, id := range s.roots() {
+		if s.ledger.run(id).started && !known[id] && !s.hasAct(CleanUp) {
+			s.fail("the start of %s was acknowledged, and it is not there", id)
+		}
+	}
+}
+
+// judgeRun judges the row of a run that was given everything it waits for.
+func (s *sim) judgeRun(row *store.Run, stuck []durable.Stuck) {
+	if !row.Status.Terminal() {
+		said := ""
+		for _, st := range stuck {
+			if st.RunID == row.ID {
+				said = fmt.Sprintf("; Stuck says %s: %s", st.Code, st.Reason)
+			}
+		}
+		s.fail("%s does not end: it is %s, code %q, reason %q, owner %q%s", row.ID, row.Status, row.Code, row.Reason, row.Owner, said)
+		return
+	}
+	t := s.ledger.run(row.ID)
+	p, f := s.fateOf(row)
+	isRoot := row.Parent == "" && !strings.HasPrefix(row.ID, "f-")
+	switch row.Status {
+	case store.Completed:
+		if !f.succeeds {
+			s.fail("%s completed, and cannot", row.ID)
+		}
+		if t.cancelled && isRoot && !s.endedBeforeCancel(row) {
+			s.fail("%s completed, and its cancel was acknowledged", row.ID)
+		}
+	case store.Failed:
+		if row.Code == durable.CodeDeadline && s.world.Deadline > 0 {
+			return
+		}
+		if !f.fails && !(!isRoot && s.world.Deadline > 0) && !s.childWasStopped(p) {
+			s.fail("%s failed, and cannot: %s: %s", row.ID, row.Code, row.Reason)
+		}
+	case store.Cancelled:
+		if isRoot && !t.cancelTried {
+			s.fail("%s is cancelled, and nobody has cancelled it", row.ID)
+		}
+	}
+}
+
+// childWasStopped reports whether a run may fail because its child was cancelled or met a
+// deadline, which nobody did to the run.
+func (s *sim) childWasStopped(p Program) bool {
+	return p.has(Child) && (s.hasAct(CancelRun) || s.world.Deadline > 0)
+}
+
+// endedBeforeCancel reports whether the log of a run has no cancel that came before its end.
+func (s *sim) endedBeforeCancel(row *store.Run) bool { return row.CancelAsked }
+
+// fateOf returns the program of a run and its fate; any fate if the run was never executed.
+func (s *sim) fateOf(row *store.Run) (Program, fate) {
+	s.mu.Lock()
+	path, ok := s.paths[row.ID]
+	s.mu.Unlock()
+	if !ok {
+		return nil, fate{succeeds: true, fails: true}
+	}
+	p := s.world.Program.at(path)
+	return p, p.fate(s.world.shaken()).apart()
+}
+
+// judgeLog checks what Verify does not know: what was seen to be committed is there as it
+// was, and no outcome is there twice in one history.
+func (s *sim) judgeLog(row *store.Run) {
+	h, err := s.data.Load(context.Background(), row.ID, store.Cursor{All: true})
+	if err != nil {
+		if !errors.Is(err, store.ErrNotFound) {
+			s.fail("%s cannot be read: %v", row.ID, err)
+		}
+		return
+	}
+	var before store.Event
+	s.mu.Lock()
+	sums := s.sums[row.ID]
+	s.mu.Unlock()
+	for e, err := range h.Events {
+		switch {
+		case err != nil:
+			s.fail("%s cannot be read: %v", row.ID, err)
+			return
+		case e.Seq != before.Seq+1:
+			s.fail("the log of %s has a gap after event %d", row.ID, before.Seq)
+		case e.At < before.At:
+			s.fail("time goes back in the log of %s at event %d", row.ID, e.Seq)
+		}
+		if sum, ok := sums[e.Seq]; ok && sum != e.Sum {
+			s.fail("event %d of %s is not what was committed", e.Seq, row.ID)
+		}
+		before = e
+	}
+	for seq := range sums {
+		if seq > before.Seq {
+			s.fail("event %d of %s was committed, and is not there", seq, row.ID)
+		}
+	}
+}

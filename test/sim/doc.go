@@ -1,0 +1,26 @@
+// Package sim simulates whole worlds and judges what becomes of them: a few engines on
+// one store in a bubble of virtual time, a program made of durable calls, faults of the
+// store, and operators who act at bad moments. A world is data, so that it can be
+// generated from a seed, mutated, shrunk, and printed as a Go test.
+//
+//	world.go      what a world is, and Run
+//	program.go    what a workflow does, as a tree; perform.go does it with durable calls
+//	generate.go   makes worlds from seeds, and mutates those that showed something new
+//	interpret.go  what a program may come to, knowing nothing of durability
+//	process.go    an engine that is opened, killed, closed and opened again
+//	store.go      the way of one process to the store; fault.go is what goes wrong there
+//	operator.go   what people do to runs
+//	ledger.go     what bodies did and calls returned; check.go what must hold at the end
+//	coverage.go   which (event, fault, next event) were seen, and which are sought
+//	shrink.go     the least world that still fails; print.go is its Go test
+//
+// # What is reproducible
+//
+// A seed makes the same world every time, and all choices of a world (which call of the
+// store meets a fault, what an operator does after which event) are counted at the
+// store, not timed. The virtual clock is exact. What is left to chance is the order in
+// which goroutines run that are ready at the same virtual moment, and the ids of
+// executors. Tests of this package run with one P, which leaves little of that; a world
+// that fails therefore fails again nearly always, and the shrinker tries each smaller
+// world several times.
+package sim

@@ -1,0 +1,238 @@
+package sim
+
+import (
+	"fmt"
+	"maps"
+	"math/rand/v2"
+	"slices"
+	"time"
+)
+
+// A Generator makes worlds. What it makes of a seed depends on nothing else, unless it has
+// a Coverage and a corpus to steer by.
+type Generator struct {
+	rng      *rand.Rand
+	coverage *Coverage
+}
+
+// Generate makes the world of a seed.
+func Generate(seed uint64) World { return generator(seed, nil).world() }
+
+func generator(seed uint64, c *Coverage) *Generator {
+	return &Generator{rng: rand.New(rand.NewPCG(seed, 0x51a)), coverage: c}
+}
+
+func (g *Generator) chance(percent int) bool { return g.rng.IntN(100) < percent }
+
+func pick[T any](g *Generator, of ...T) T { return of[g.rng.IntN(len(of))] }
+
+// world makes a world.
+func (g *Generator) world() World {
+	w := World{
+		Engines: pick(g, 1, 1, 1, 2, 2, 3, 5), Runs: pick(g, 1, 1, 1, 2, 3),
+		Unload: pick(g, 0, 0, time.Nanosecond, time.Minute, -1),
+	}
+	if g.chance(10) {
+		w.Deadline = pick(g, 5*time.Second, 30*time.Second, 2*time.Minute)
+	}
+	budget := g.rng.IntN(10) + 2
+	w.Program = g.program(&budget, place{})
+	if g.chance(8) && !w.Program.has(Undo) {
+		w.Program = append(w.Program, Node{Do: Renew, Max: 2})
+	}
+	w.Faults = g.faults(pick(g, 0, 1, 1, 2, 2, 3, 4))
+	w.Acts = g.acts(pick(g, 0, 0, 1, 1, 2, 3))
+	return w
+}
+
+// A place is where a node stands, which decides what it may be.
+type place struct {
+	depth int
+	item  bool // in an item of a Map
+}
+
+func (p place) inner() place { return place{p.depth + 1, p.item} }
+
+var (
+	leaves = []Kind{Step, Step, Step, Relaxed, Long, Retry, Retry, Progress, Once, Sleep, Sleep, Await, Draw, Publish, Tag, Undo, Undo, Look}
+	trees  = []Kind{Go, Go, Group, First, Map, Map, MapSeq, Child, Child, Cleanup, Cleanup, Block}
+	ends   = []Kind{Fail, Panic, Exit}
+)
+
+// program makes nodes until the budget is used up, or chance ends it.
+func (g *Generator) program(budget *int, at place) (p Program) {
+	for *budget > 0 && (len(p) == 0 || !g.chance(20)) {
+		p = append(p, g.node(budget, at))
+	}
+	return p
+}
+
+func (g *Generator) node(budget *int, at place) Node {
+	*budget--
+	n := Node{Do: pick(g, leaves...)}
+	if at.depth < 3 && *budget > 0 && g.chance(40) {
+		n.Do = pick(g, trees...)
+	} else if g.chance(4) {
+		n.Do = pick(g, ends...)
+	}
+	if n.Do == Await && at.item {
+		n.Do = Step
+	}
+	n.Handled = g.chance(25)
+	switch n.Do {
+	case Step, Relaxed, Long, Once, Draw:
+		n.For = pick(g, 0, 0, 100*time.Millisecond, time.Second, 5*time.Second, 20*time.Second)
+		if g.chance(15) {
+			n.Fails, n.How = 1, pick(g, "", "", ByPanic, ByExit)
+		}
+	case Retry, Progress:
+		n.Max = g.rng.IntN(4) + 1
+		n.Fails = g.rng.IntN(n.Max + 1)
+		n.For = pick(g, 0, 0, 100*time.Millisecond, 5*time.Second)
+		n.How = pick(g, "", "", "", ByBlock)
+	case Sleep:
+		n.For = pick(g, 0, time.Second, 15*time.Second, 70*time.Second, 3*time.Minute)
+	case Await:
+		n.For = pick(g, 0, time.Second, 15*time.Second, 2*time.Minute)
+	case Undo:
+		n.Handled, n.Fails = false, pick(g, 0, 0, 0, 1, 9)
+		n.For = pick(g, 0, 0, time.Second)
+		n.How = pick(g, "", "", ByPanic, ByExit)
+	case Go, Group, First:
+		for range g.rng.IntN(3) + 1 {
+			n.Body = append(n.Body, g.node(budget, at.inner()))
+		}
+		if n.Do != Group && g.chance(20) {
+			n.Then = g.program(budget, at.inner())
+		}
+	case Map, MapSeq:
+		n.Max = g.rng.IntN(4) + 1
+		n.Body = g.program(budget, place{at.depth + 1, true})
+	case Child:
+		n.Max = pick(g, 1, 1, 2)
+		if !at.item {
+			n.ID = pick(g, "", "", "*-kid", "*/kid")
+		}
+		n.Body = g.program(budget, place{depth: at.depth + 1})
+	case Cleanup:
+		n.Body = g.program(budget, at.inner())
+		n.Then = g.program(budget, at.inner())
+	case Block:
+		n.Body = g.program(budget, at.inner())
+	}
+	return n
+}
+
+// calls are what faults can meet besides writes of events.
+var calls = []string{"claim", "beat", "load", "list", "executors", "row"}
+
+// common are events that nearly every world has; more are learnt.
+var common = []string{"workflow_created", "step_completed", "workflow_completed", "attempt_failed", "timer_set", "wait_requested", "child_started", "item_completed", "step_started"}
+
+// event chooses what a disturbance meets: one that was seldom seen with it, if coverage
+// knows.
+func (g *Generator) event(disturbance string) string {
+	if g.coverage != nil && g.chance(60) {
+		if rare := g.coverage.rare(disturbance, g.rng.IntN); rare != "" {
+			return rare
+		}
+	}
+	return pick(g, common...)
+}
+
+func (g *Generator) faults(n int) (all []Fault) {
+	for range n {
+		f := Fault{Do: pick(g, harms()...), Nth: pick(g, 1, 1, 1, 2, 2, 3, 4, 6)}
+		f.On = g.event(string(f.Do))
+		if g.chance(20) {
+			f.On = pick(g, calls...)
+		}
+		if f.Do.lasts() {
+			f.For = pick(g, 1500*time.Millisecond, 5*time.Second, 20*time.Second, 28*time.Second, 45*time.Second, 90*time.Second)
+		}
+		all = append(all, f)
+	}
+	return all
+}
+
+func (g *Generator) acts(n int) (all []Act) {
+	for range n {
+		a := Act{Do: pick(g, deeds()...), Run: g.rng.IntN(2), After: pick(g, 0, 50*time.Millisecond, 500*time.Millisecond, 3*time.Second, 12*time.Second, 40*time.Second)}
+		if g.chance(70) {
+			a.On, a.Nth = g.event("act "+string(a.Do)), pick(g, 1, 1, 2, 3)
+		}
+		all = append(all, a)
+	}
+	return all
+}
+
+// mutate makes a world of one that has shown something new.
+func (g *Generator) mutate(w World) World {
+	switch g.rng.IntN(5) {
+	case 0:
+		w.Faults = g.faults(1 + g.rng.IntN(3))
+	case 1:
+		w.Acts = g.acts(1 + g.rng.IntN(2))
+	case 2:
+		w.Faults = append(slices.Clone(w.Faults), g.faults(1)...)
+	case 3:
+		w.Acts = append(slices.Clone(w.Acts), g.acts(1)...)
+	default:
+		budget := 3
+		if p := slices.Insert(slices.Clone(w.Program), 0, g.node(&budget, place{})); !p.has(Renew) || !p.has(Undo) {
+			w.Program = p // a run with compensations must not continue with a new input
+		}
+	}
+	return w
+}
+
+// A Hunt plays worlds, one seed after the other, steered by what was not yet seen.
+type Hunt struct {
+	Coverage *Coverage
+	Worlds   int
+	Events   int
+	Acts     int
+	Fired    map[Harm]int
+	corpus   []World
+}
+
+// NewHunt returns one that has seen nothing.
+func NewHunt() *Hunt { return &Hunt{Coverage: NewCoverage(), Fired: map[Harm]int{}} }
+
+// corpusSize bounds how many worlds are kept to be mutated.
+const corpusSize = 500
+
+// Next makes the world of a seed: a new one, or one made of a world of the corpus.
+func (h *Hunt) Next(seed uint64) World {
+	g := generator(seed, h.Coverage)
+	if len(h.corpus) > 20 && g.chance(50) {
+		return g.mutate(h.corpus[g.rng.IntN(len(h.corpus))])
+	}
+	return g.world()
+}
+
+// Took takes in what a world has shown.
+func (h *Hunt) Took(w World, r Result) {
+	h.Worlds++
+	h.Events += r.Events
+	h.Acts += r.Acts
+	for harm, n := range r.Fired {
+		h.Fired[harm] += n
+	}
+	if h.Coverage.Add(r.Seen) {
+		if len(h.corpus) >= corpusSize {
+			h.corpus = h.corpus[1:]
+		}
+		h.corpus = append(h.corpus, w)
+	}
+}
+
+// String prints the totals.
+func (h *Hunt) String() string {
+	pairs, triples := len(h.Coverage.pairs), len(h.Coverage.Triples)
+	text := fmt.Sprintf("%d worlds, %d durable events, %d acts, %d pairs of event and disturbance, %d triples with the next event\nfaults:", h.Worlds, h.Events, h.Acts, pairs, triples)
+	for _, harm := range slices.Sorted(maps.Keys(h.Fired)) {
+		text += fmt.Sprintf(" %s %d,", harm, h.Fired[harm])
+	}
+	return text[:len(text)-1]
+}

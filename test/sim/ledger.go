@@ -1,0 +1,329 @@
+package sim
+
+import (
+	"fmt"
+	"strings"
+	"sync"
+
+	"github.com/holdfast-dev/holdfast/durable"
+	"github.com/holdfast-dev/holdfast/store"
+)
+
+// A ledger is kept outside of the store: what bodies did, what calls returned, what
+// operators were told.
+type ledger struct {
+	sim *sim
+
+	mu        sync.Mutex
+	runs      map[string]*told
+	bodies    map[string]*bodyBook // by run, generation, lineage and key
+	canon     map[string][]sight   // by run, generation, lineage and scope
+	disturbed int                  // ends of processes and of leases
+}
+
+// told is what the world was told of a run.
+type told struct {
+	started     bool
+	cancelTried bool
+	cancelled   bool     // acknowledged
+	lineage     int      // odd while an operator changes its history
+	meddled     bool     // an operator has tried to change its history
+	gen         int      // by the events
+	outs        []string // what its function returned, in the last passes
+}
+
+// bodyBook is what is known of the bodies of one step.
+type bodyBook struct {
+	begun   map[int]int // by attempt
+	under   map[*process]int
+	failed  int   // the last attempt whose failure is recorded
+	done    bool  // its outcome is recorded
+	unknown bool  // an earlier history may have something of it
+	saved   []int // progress that may be there, the last certain one first
+}
+
+// A sight is what a workflow saw of one call.
+type sight struct {
+	path, text string
+	fixed      bool // it is recorded
+}
+
+func newLedger(s *sim) *ledger {
+	return &ledger{sim: s, runs: map[string]*told{}, bodies: map[string]*bodyBook{}, canon: map[string][]sight{}}
+}
+
+func (l *ledger) run(id string) *told {
+	t := l.runs[id]
+	if t == nil {
+		t = &told{}
+		l.runs[id] = t
+	}
+	return t
+}
+
+func (l *ledger) started(id string) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.run(id).started = true
+}
+
+// meddles brackets an act that may change the history of a run.
+func (l *ledger) meddles(id string) (done func()) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	t := l.run(id)
+	t.lineage++
+	t.meddled = true
+	return func() {
+		l.mu.Lock()
+		defer l.mu.Unlock()
+		t.lineage++
+	}
+}
+
+// A pass is one execution of a workflow function.
+type pass struct {
+	sim     *sim
+	process *process
+	run     string
+	gen     int
+	lineage int
+
+	mu     sync.Mutex
+	places map[string]int  // calls made, by scope
+	gone   map[string]bool // scopes whose execution has ended
+}
+
+func (l *ledger) pass(p *process, run string, gen int) *pass {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	t := l.run(run)
+	return &pass{sim: l.sim, process: p, run: run, gen: gen, lineage: t.lineage, places: map[string]int{}, gone: map[string]bool{}}
+}
+
+// saw keeps what the workflow saw of a call, and compares it with what it saw of the
+// same call before.
+func (x *pass) saw(scope, path string, n *Node, v string, err error) {
+	if x.process.isDead() {
+		return
+	}
+	class := classify(err)
+	x.expects(path, n, class, v, err)
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	if class == "gone" {
+		x.gone[scope] = true
+	}
+	if x.gone[scope] || x.lineage%2 == 1 || n.Do == Undo {
+		return
+	}
+	l := x.sim.ledger
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.run(x.run).lineage != x.lineage {
+		return
+	}
+	i := x.places[scope]
+	x.places[scope]++
+	key := fmt.Sprintf("%s %d %d %s", x.run, x.gen, x.lineage, scope)
+	seen := l.canon[key]
+	now := sight{path: path, text: v, fixed: !isStop(class) && n.Do != Relaxed && n.Do != Sleep}
+	if err != nil {
+		now.text = "error: " + err.Error()
+	}
+	switch {
+	case i < len(seen) && seen[i].fixed:
+		if seen[i].path != path || seen[i].text != now.text {
+			x.sim.fail("%s: call %d of scope %q was seen as %s %q, and is now %s %q", x.run, i, scope, seen[i].path, seen[i].text, path, now.text)
+		}
+	case i <= len(seen):
+		seen = append(seen[:i:i], now)
+		for j := range seen {
+			seen[j].fixed = seen[j].fixed || now.fixed && !strings.HasPrefix(seen[j].text, "error: ")
+		}
+		l.canon[key] = seen
+	}
+}
+
+// expects checks a result against what the program says.
+func (x *pass) expects(path string, n *Node, class, v string, err error) {
+	f := n.fate(x.sim.world.shaken())
+	switch class {
+	case "":
+		if !f.succeeds {
+			x.sim.fail("%s: %s at %s succeeded with %q, and cannot", x.run, n.Do, path, v)
+		}
+		if n.isBody() && v != path {
+			x.sim.fail("%s: %s at %s returned %q", x.run, n.Do, path, v)
+		}
+		if n.Do == Await && v != signalled && (v != "timeout" || n.For == 0) {
+			x.sim.fail("%s: the wait at %s returned %q", x.run, path, v)
+		}
+	case "gone", "continued":
+	case "cancelled":
+		x.sim.ledger.mu.Lock()
+		tried := x.sim.ledger.run(x.run).cancelTried
+		x.sim.ledger.mu.Unlock()
+		if !tried && !strings.ContainsAny(x.run, "/-") && !x.sim.hasAct(CancelRun) {
+			x.sim.fail("%s: %s at %s was cancelled, and nobody has cancelled it: %v", x.run, n.Do, path, err)
+		}
+	case "deadline":
+		if x.sim.world.Deadline == 0 {
+			x.sim.fail("%s: %s at %s met a deadline, and there is none: %v", x.run, n.Do, path, err)
+		}
+	default:
+		if !f.fails && !f.breaks {
+			x.sim.fail("%s: %s at %s failed, and cannot: %v", x.run, n.Do, path, err)
+		}
+	}
+}
+
+// returned keeps what the workflow function returned.
+func (x *pass) returned(out string, err error) {
+	if x.process.isDead() || isGone(err) {
+		return
+	}
+	l := x.sim.ledger
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if err == nil {
+		t := l.run(x.run)
+		t.outs = append(t.outs, out)
+	}
+}
+
+func (l *ledger) book(run string, gen, lineage int, key string) *bodyBook {
+	at := fmt.Sprintf("%s %d %d %s", run, gen, lineage, key)
+	b := l.bodies[at]
+	if b == nil {
+		// After a jump, what other scopes have recorded is kept.
+		b = &bodyBook{begun: map[int]int{}, under: map[*process]int{}, unknown: lineage > 0}
+		l.bodies[at] = b
+	}
+	return b
+}
+
+// begin notes that a body begins, and checks that it may.
+func (l *ledger) begin(x *pass, a durable.AttemptInfo, n *Node) (end func()) {
+	if x.process.isDead() {
+		return func() {}
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	lineage := l.run(x.run).lineage
+	if lineage%2 == 1 || lineage != x.lineage {
+		return func() {}
+	}
+	b := l.book(x.run, x.gen, lineage, a.Key)
+	at := fmt.Sprintf("%s: the body of %s, attempt %d, in p%d", x.run, a.Key, a.Number, x.process.n)
+	if b.unknown {
+		b.failed, b.unknown = a.Number-1, false
+	}
+	limit := n.attempts()
+	if n.Do == Undo {
+		limit = durable.DefaultMaxAttempts
+	}
+	switch {
+	case a.Number > limit:
+		l.sim.fail("%s begins, and the policy allows %d", at, limit)
+	case b.done:
+		l.sim.fail("%s begins, and its outcome is recorded", at)
+	case a.Number <= b.failed:
+		l.sim.fail("%s begins, and attempt %d is recorded", at, b.failed)
+	case a.Number != b.failed+1:
+		l.sim.fail("%s begins, and only attempt %d is recorded", at, b.failed)
+	case len(a.Failures) != b.failed:
+		l.sim.fail("%s sees %d failures of %d", at, len(a.Failures), b.failed)
+	}
+	for p := range b.under {
+		if p != x.process && !p.isDead() && n.Do != Progress { // SaveProgress does not return before the store answers
+			l.sim.fail("%s begins, and one in p%d is under way", at, p.n)
+		}
+	}
+	b.begun[a.Number]++
+	if n.Do == Once && b.begun[a.Number] > 1 {
+		l.sim.fail("%s begins again", at)
+	}
+	b.under[x.process]++
+	return func() {
+		l.mu.Lock()
+		defer l.mu.Unlock()
+		if b.under[x.process]--; b.under[x.process] <= 0 {
+			delete(b.under, x.process)
+		}
+	}
+}
+
+// died forgets the bodies of a process that was killed.
+func (l *ledger) died(p *process) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.disturbed++
+	for _, b := range l.bodies {
+		delete(b.under, p)
+	}
+}
+
+// recorded notes what a committed event says of a step.
+func (l *ledger) recorded(run string, e *store.Event) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	t := l.run(run)
+	if e.Type == store.WorkflowContinued {
+		t.gen++
+	}
+	if e.Key == "" {
+		return
+	}
+	switch e.Type {
+	case store.AttemptFailed:
+		l.book(run, t.gen, t.lineage, e.Key).failed = int(e.Attempt)
+	case store.StepCompleted, store.StepFailed:
+		l.book(run, t.gen, t.lineage, e.Key).done = true
+	}
+}
+
+// progressRead checks the progress that a body finds.
+func (l *ledger) progressRead(x *pass, a durable.AttemptInfo, v int, ok bool) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if x.process.isDead() || l.run(x.run).lineage != x.lineage {
+		return
+	}
+	saved := l.book(x.run, x.gen, x.lineage, a.Key).saved
+	if len(saved) == 0 && (!ok || x.lineage > 0) {
+		return
+	}
+	for i, s := range saved {
+		if ok && v == s || !ok && i == 0 && s == 0 {
+			return
+		}
+	}
+	l.sim.fail("%s: attempt %d of %s finds the progress %d, %v; saved was %v", x.run, a.Number, a.Key, v, ok, saved)
+}
+
+// progressSaved notes what SaveProgress returned.
+func (l *ledger) progressSaved(x *pass, a durable.AttemptInfo, err error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.run(x.run).lineage != x.lineage {
+		return
+	}
+	b := l.book(x.run, x.gen, x.lineage, a.Key)
+	switch {
+	case err == nil && !x.process.isDead():
+		b.saved = []int{a.Number}
+	case len(b.saved) == 0:
+		b.saved = []int{0, a.Number} // 0: there may be none
+	default:
+		b.saved = append(b.saved, a.Number)
+	}
+}
+
+// cancels notes that somebody cancels a run, and whether it was acknowledged.
+func (l *ledger) cancels(id string, acknowledged bool) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.run(id).cancelTried = true
+	l.run(id).cancelled = l.run(id).cancelled || acknowledged
+}

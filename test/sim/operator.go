@@ -1,0 +1,170 @@
+package sim
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/holdfast-dev/holdfast/durable"
+	"github.com/holdfast-dev/holdfast/operate"
+	"github.com/holdfast-dev/holdfast/store"
+)
+
+// A Deed is what an Act does.
+type Deed string
+
+// What operators, programs and fate do.
+const (
+	SendSignals  Deed = "send signals" // one to each wait that the run may come to
+	CancelRun    Deed = "cancel"
+	PauseRun     Deed = "pause"
+	UnpauseRun   Deed = "unpause"
+	ResumeRun    Deed = "resume"
+	ForkRun      Deed = "fork"
+	JumpBack     Deed = "jump" // to the last stable event
+	EditStep     Deed = "edit" // the last step, to the value that it has
+	CleanUp      Deed = "clean"
+	KillProcess  Deed = "kill"
+	CloseProcess Deed = "close"
+	OpenProcess  Deed = "open"
+)
+
+// deeds lists them.
+func deeds() []Deed {
+	return []Deed{SendSignals, CancelRun, PauseRun, UnpauseRun, ResumeRun, ForkRun, JumpBack, EditStep, CleanUp, KillProcess, CloseProcess, OpenProcess}
+}
+
+func (s *sim) hasAct(d Deed) bool {
+	for i := range s.world.Acts {
+		if s.world.Acts[i].Do == d {
+			return true
+		}
+	}
+	return false
+}
+
+// schedule has the acts wait for their events and moments.
+func (s *sim) schedule() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for i := range s.world.Acts {
+		a := &s.world.Acts[i]
+		if a.On != "" {
+			s.waiting = append(s.waiting, a)
+			continue
+		}
+		s.background(func() { s.act(a) })
+	}
+}
+
+// timedActsDone reports whether no act waits for a moment, as opposed to an event.
+func (s *sim) timedActsDone() bool {
+	for i := range s.world.Acts {
+		if a := &s.world.Acts[i]; a.On == "" && time.Since(s.began) <= a.After {
+			return false
+		}
+	}
+	return true
+}
+
+// act carries out an act through some live process.
+func (s *sim) act(a *Act) {
+	time.Sleep(a.After)
+	s.mu.Lock()
+	well := s.well
+	s.acts++
+	s.mu.Unlock()
+	p := s.live(a.Run)
+	if well || p == nil {
+		return
+	}
+	s.trail.acted(s, a)
+	switch a.Do {
+	case KillProcess:
+		p.kill()
+		return
+	case CloseProcess:
+		p.stop()
+		return
+	case OpenProcess:
+		s.boot()
+		return
+	}
+	eng := p.engine()
+	if eng == nil {
+		return
+	}
+	id := s.roots()[a.Run%len(s.roots())]
+	ctx, cancel := context.WithTimeout(durable.NewContext(context.Background(), eng), time.Minute)
+	defer cancel()
+	err := s.operate(ctx, eng, a.Do, id)
+	s.note("%s of %s through p%d: %v", a.Do, id, p.n, err)
+}
+
+func (s *sim) operate(ctx context.Context, eng *durable.Engine, d Deed, id string) error {
+	op := operate.On(eng)
+	switch d {
+	case SendSignals:
+		var errs []error
+		for _, name := range s.world.Program.signals() {
+			errs = append(errs, durable.Signal(ctx, id, name, signalled))
+		}
+		return errors.Join(errs...)
+	case CancelRun:
+		s.ledger.cancels(id, false)
+		err := eng.Cancel(ctx, id, "enough")
+		s.ledger.cancels(id, err == nil)
+		return err
+	case PauseRun:
+		return eng.Pause(ctx, id, "wait")
+	case UnpauseRun:
+		return eng.Unpause(ctx, id)
+	case ResumeRun:
+		defer s.ledger.meddles(id)()
+		_, err := op.Resume(ctx, id, operate.ResumeOptions{})
+		return err
+	case ForkRun:
+		if s.world.Program.choosesIDs() {
+			return nil // the fork would name its children otherwise, which is another program
+		}
+		_, err := op.Fork(ctx, id, operate.ForkOptions{ID: "f-" + id})
+		return err
+	case JumpBack, EditStep:
+		last, err := s.lastStable(id, d == EditStep)
+		if err != nil || last == nil {
+			return err
+		}
+		defer s.ledger.meddles(id)()
+		if d == EditStep {
+			var v string
+			if err := op.Decode(id, *last, &v); err != nil {
+				return err
+			}
+			_, err := op.Edit(ctx, id, last.Key, v, operate.EditOptions{Force: true})
+			return err
+		}
+		_, err = op.Jump(ctx, id, last.Seq, operate.JumpOptions{Force: true})
+		return err
+	case CleanUp:
+		_, err := op.Clean(ctx, operate.CleanOptions{Statuses: []store.Status{store.Completed}})
+		return err
+	}
+	return nil
+}
+
+// lastStable returns the last stable event of a run; step: the last outcome of a step.
+func (s *sim) lastStable(id string, step bool) (last *store.Event, err error) {
+	h, err := s.data.Load(context.Background(), id, store.Cursor{})
+	if err != nil {
+		return nil, err
+	}
+	for e, err := range h.Events {
+		if err != nil {
+			return nil, err
+		}
+		if e.Type == store.StepCompleted || !step && e.Type.Stable() {
+			last = &e
+		}
+	}
+	return last, nil
+}

@@ -1,0 +1,312 @@
+package sim
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"runtime"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/holdfast-dev/holdfast/durable"
+)
+
+// Input is that of every run: which part of the program it is, and its generation.
+type Input struct {
+	Path string `json:"path,omitempty"`
+	Gen  int    `json:"gen,omitempty"`
+}
+
+// signalled is the value of every signal.
+const signalled = "signalled"
+
+// workflowName is that of the one workflow, which root runs and children share.
+const workflowName = "program"
+
+func (s *sim) ref() *durable.Workflow[Input, string] {
+	return durable.Ref[Input, string](workflowName)
+}
+
+// workflow makes the workflow of one process.
+func (s *sim) workflow(p *process) *durable.Workflow[Input, string] {
+	return durable.Define(workflowName, func(ctx context.Context, in Input) (string, error) {
+		s.performs(durable.RunID(ctx), in.Path)
+		x := s.ledger.pass(p, durable.RunID(ctx), in.Gen)
+		prefix := in.Path
+		if prefix != "" {
+			prefix += "."
+		}
+		out, err := x.program(ctx, "", prefix, s.world.Program.at(in.Path))
+		x.returned(out, err)
+		return out, err
+	})
+}
+
+// program performs p, whose paths begin with prefix, in a scope, and returns what it
+// comes to.
+func (x *pass) program(ctx context.Context, scope, prefix string, p Program) (string, error) {
+	var out []string
+	for i := range p {
+		n := &p[i]
+		v, err := x.node(ctx, scope, fmt.Sprint(prefix, i), n)
+		if n.Do == Renew && err != nil {
+			return "", err
+		}
+		if err != nil && !n.Handled {
+			return "", err
+		}
+		if err != nil {
+			v = "!" + classify(err)
+		}
+		out = append(out, v)
+	}
+	return "(" + strings.Join(out, " ") + ")", nil
+}
+
+// node performs one node and has its result looked at.
+func (x *pass) node(ctx context.Context, scope, path string, n *Node) (v string, err error) {
+	switch n.Do {
+	case Block:
+		return x.program(ctx, scope, path+".", n.Body)
+	case Cleanup:
+		v, err := x.program(ctx, scope, path+".", n.Body)
+		if err != nil {
+			_, _ = x.program(ctx, scope, path+"/", n.Then)
+		}
+		return v, err
+	case Look:
+		return "", context.Cause(ctx)
+	case Fail:
+		return "", errors.New("failed at " + path)
+	case Panic:
+		panic("at " + path)
+	case Exit:
+		runtime.Goexit()
+	case Renew:
+		if x.gen+1 >= n.Max {
+			return "", nil
+		}
+		in, _, _ := strings.Cut(path, "\n")
+		return "", durable.Continue(ctx, Input{Path: parent(in), Gen: x.gen + 1})
+	}
+	v, err = x.call(ctx, scope, path, n)
+	x.saw(scope, path, n, v, err)
+	return v, err
+}
+
+// parent returns the path of the node in whose body a node is.
+func parent(path string) string {
+	i := strings.LastIndexAny(path, "./")
+	if i < 0 {
+		return ""
+	}
+	return path[:i]
+}
+
+// call makes the durable call of a node.
+func (x *pass) call(ctx context.Context, scope, path string, n *Node) (string, error) {
+	name := string(n.Do)
+	switch n.Do {
+	case Step:
+		return durable.Step(ctx, name, x.body(path, n))
+	case Relaxed:
+		return durable.Step(ctx, name, x.body(path, n), durable.Relaxed())
+	case Long:
+		return durable.Step(ctx, name, x.body(path, n), durable.LongOperation())
+	case Retry, Progress:
+		return durable.Retry(ctx, name, n.policy(), x.body(path, n))
+	case Once:
+		return durable.Once(ctx, name, x.body(path, n))
+	case Draw:
+		drawn := fmt.Sprint(durable.NewID(ctx), durable.Rand(ctx).Uint64(), durable.Now(ctx).UnixMicro())
+		return durable.Step(ctx, name, x.body(path, n), durable.WithInput(drawn))
+	case Sleep:
+		return "", durable.Sleep(ctx, n.For)
+	case Await:
+		var o []durable.AwaitOption
+		if n.For > 0 {
+			o = append(o, durable.Timeout(n.For))
+		}
+		v, err := durable.Await[string](ctx, path, o...)
+		if errors.Is(err, durable.ErrTimeout) {
+			return "timeout", nil
+		}
+		return v, err
+	case Publish:
+		return "", durable.Publish(ctx, "state", path)
+	case Tag:
+		return "", durable.SetAttributes(ctx, map[string]string{"at": path})
+	case Undo:
+		return "", durable.Compensate(ctx, name, func(ctx context.Context) error {
+			_, err := x.body(path, n)(ctx)
+			return err
+		})
+	}
+	return x.structure(ctx, scope, path, n)
+}
+
+// structure makes a call that has calls in it.
+func (x *pass) structure(ctx context.Context, scope, path string, n *Node) (string, error) {
+	name := string(n.Do)
+	inner := func(i int) string { return fmt.Sprintf("%s%s[%d]/", scope, path, i) }
+	branch := func(i int) func(ctx context.Context) (string, error) {
+		return func(ctx context.Context) (string, error) {
+			return x.branch(ctx, inner(i), path+".", i, n.Body[i])
+		}
+	}
+	item := func(ctx context.Context, i int) (string, error) { return x.program(ctx, inner(i), path+".", n.Body) }
+	items := make([]int, n.Max)
+	for i := range items {
+		items[i] = i
+	}
+	switch n.Do {
+	case Go, First:
+		var fs []*durable.Future[string]
+		for i := range n.Body {
+			fs = append(fs, durable.Go(ctx, name, branch(i)))
+		}
+		_, meanwhile := x.program(ctx, scope, path+"/", n.Then)
+		if n.Do == First && meanwhile == nil {
+			i, v, err := durable.First(ctx, "won", fs...)
+			return fmt.Sprint(i, v), err
+		}
+		var out []string
+		errs := []error{meanwhile}
+		for _, f := range fs {
+			v, err := f.Wait(ctx)
+			out, errs = append(out, v), append(errs, err)
+		}
+		return strings.Join(out, ","), errors.Join(errs...)
+	case Group:
+		g := durable.NewGroup(ctx)
+		for i := range n.Body {
+			g.Go(name, func(ctx context.Context) error { _, err := branch(i)(ctx); return err })
+		}
+		return "", g.Wait()
+	case Map:
+		vs, err := durable.Map(ctx, name, items, durable.MapOptions{Concurrency: 2}, item)
+		return strings.Join(vs, ","), err
+	case MapSeq:
+		return durable.MapSeq(ctx, name, slices.Values(items), durable.MapOptions{Concurrency: 2}, item, "", func(all, v string) string { return all + "," + v })
+	case Child:
+		return x.child(ctx, path, n)
+	}
+	return "", fmt.Errorf("sim: %q is no kind of node", n.Do)
+}
+
+// branch performs one node as a branch of its own.
+func (x *pass) branch(ctx context.Context, scope, prefix string, i int, n Node) (string, error) {
+	v, err := x.node(ctx, scope, fmt.Sprint(prefix, i), &n)
+	if err != nil && n.Handled {
+		return "!" + classify(err), nil
+	}
+	return v, err
+}
+
+// child starts a child and waits for it, perhaps twice at a time.
+func (x *pass) child(ctx context.Context, path string, n *Node) (string, error) {
+	id := durable.AutoID
+	if n.ID != "" {
+		id = fmt.Sprintf("%s%s-%d", strings.ReplaceAll(n.ID, "*", x.run), path, x.gen)
+	}
+	kid, err := x.sim.ref().Start(ctx, id, Input{Path: path})
+	if err != nil {
+		return "", err
+	}
+	if n.Max < 2 {
+		return kid.Wait(ctx)
+	}
+	other := durable.Go(ctx, "waiter", kid.Wait)
+	v, err := kid.Wait(ctx)
+	w, again := other.Wait(ctx)
+	if stopped := isStop(classify(err)) || isStop(classify(again)); !stopped && (v != w || classify(err) != classify(again)) {
+		x.sim.fail("%s: two that wait for one child got %q, %v and %q, %v", x.run, v, err, w, again)
+	}
+	return v, err
+}
+
+func (n *Node) policy() durable.Policy {
+	p := durable.Policy{MaxAttempts: max(n.Max, 1), Initial: time.Second, Max: 4 * time.Second, Jitter: -1}
+	if n.How == ByBlock {
+		p.Timeout = n.For + 2*time.Second
+	}
+	return p
+}
+
+// body is the body of a step: it takes a while, and fails as often as its node says.
+func (x *pass) body(path string, n *Node) func(ctx context.Context) (string, error) {
+	return func(ctx context.Context) (string, error) {
+		a := durable.Attempt(ctx)
+		defer x.sim.ledger.begin(x, a, n)()
+		if n.Do == Progress {
+			x.progress(ctx, a)
+		}
+		if n.For > 0 {
+			timer := time.NewTimer(n.For)
+			defer timer.Stop()
+			select {
+			case <-ctx.Done():
+				return "", context.Cause(ctx)
+			case <-timer.C:
+			}
+		}
+		if a.Number > n.Fails {
+			return path, nil
+		}
+		switch {
+		case n.How == ByPanic:
+			panic("at " + path)
+		case n.How == ByExit:
+			runtime.Goexit()
+		case n.How == ByBlock && n.attempts() > 1:
+			<-ctx.Done()
+			return "", context.Cause(ctx)
+		}
+		return "", fmt.Errorf("attempt %d at %s failed", a.Number, path)
+	}
+}
+
+// progress checks what was saved before, and saves the number of the attempt.
+func (x *pass) progress(ctx context.Context, a durable.AttemptInfo) {
+	v, ok, err := durable.Progress[int](ctx)
+	if err == nil {
+		x.sim.ledger.progressRead(x, a, v, ok)
+	}
+	x.sim.ledger.progressSaved(x, a, durable.SaveProgress(ctx, a.Number))
+}
+
+// classify puts an error of a durable call into one class: "" for nil, "gone" for what
+// ends an execution and is no outcome.
+func classify(err error) string {
+	var failed *durable.StepError
+	switch {
+	case err == nil:
+		return ""
+	case isGone(err):
+		return "gone"
+	case errors.Is(err, durable.ErrCancelled), errors.Is(err, durable.ErrRunCancelled):
+		return "cancelled"
+	case errors.Is(err, durable.ErrDeadline):
+		return "deadline"
+	case errors.Is(err, durable.ErrUnknownOutcome):
+		return "unknown outcome"
+	case errors.As(err, &failed):
+		return "failed"
+	case errors.Is(err, durable.ErrContinued):
+		return "continued"
+	}
+	return "error"
+}
+
+// isStop reports whether a class of errors is of what ends an execution or a run.
+func isStop(class string) bool { return class == "gone" || class == "cancelled" || class == "deadline" }
+
+func isGone(err error) bool {
+	for _, gone := range []error{durable.ErrLost, durable.ErrShutdown, durable.ErrClosed, durable.ErrUnloaded, durable.ErrPaused, durable.ErrLeaseExpired, durable.ErrInterrupted, durable.ErrOutsideRun, durable.ErrUnavailable} {
+		if errors.Is(err, gone) {
+			return true
+		}
+	}
+	return false
+}

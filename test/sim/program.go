@@ -1,0 +1,126 @@
+package sim
+
+import (
+	"fmt"
+	"time"
+)
+
+// A Program is what a workflow function, a branch, an item or a child does: its calls,
+// one after the other. An error that is not Handled ends it.
+type Program []Node
+
+// A Kind is a durable call, or something else that a workflow does.
+type Kind string
+
+// What a Node does.
+const (
+	Step     Kind = "step"     // fails for good if Fails is set
+	Relaxed  Kind = "relaxed"  // a step that rides with the next write
+	Long     Kind = "long"     // a step whose beginning is recorded
+	Retry    Kind = "retry"    // fails Fails times; Max attempts
+	Progress Kind = "progress" // a Retry whose body saves progress
+	Once     Kind = "once"
+	Sleep    Kind = "sleep"
+	Await    Kind = "await" // a signal of its own name; For is its time-out, 0: none
+	Draw     Kind = "draw"  // Now, NewID and Rand as a step's input
+	Publish  Kind = "publish"
+	Tag      Kind = "tag" // SetAttributes
+	Go       Kind = "go"  // a branch for each node of Body, waited for in order after Then
+	Group    Kind = "group"
+	First    Kind = "first"   // the first of the branches of Body
+	Map      Kind = "map"     // Body for each of Max items, two at a time
+	MapSeq   Kind = "mapseq"  // the same from a sequence
+	Child    Kind = "child"   // Body in a child run; with Max 2, two goroutines wait for it
+	Undo     Kind = "undo"    // registers a compensation, which fails Fails times
+	Cleanup  Kind = "cleanup" // Body, and Then if it failed, whatever that comes to
+	Block    Kind = "block"   // Body, in the place of one node
+	Look     Kind = "look"    // returns the error of the context if it has ended
+	Fail     Kind = "fail"    // an error of the workflow's own
+	Panic    Kind = "panic"   // of the workflow's own
+	Exit     Kind = "exit"    // runtime.Goexit in the workflow function
+	Renew    Kind = "renew"   // Continue, Max times in all
+)
+
+// How a body that fails does so.
+const (
+	ByPanic = "panic"
+	ByExit  = "exit"
+	ByBlock = "block" // until its context ends; Retry then has a Timeout
+)
+
+// A Node is one call, with what happens in it.
+type Node struct {
+	Do      Kind
+	Fails   int           // attempts that fail before one succeeds
+	How     string        // the failing attempts fail by an error, or as ByPanic says
+	Max     int           // attempts, items, waiters, generations
+	For     time.Duration // how long the body, the sleep or the time-out takes
+	ID      string        // of a child; empty: derived
+	Handled bool          // its error is looked at and not returned
+	Body    Program
+	Then    Program
+}
+
+// isBody reports whether a node runs a body of a step.
+func (n *Node) isBody() bool {
+	switch n.Do {
+	case Step, Relaxed, Long, Retry, Progress, Once, Draw:
+		return true
+	}
+	return false
+}
+
+// attempts returns how many attempts the policy of a node allows.
+func (n *Node) attempts() int {
+	if n.Do == Retry || n.Do == Progress {
+		return max(n.Max, 1)
+	}
+	return 1
+}
+
+// walk calls f for each node of p with its path: "0", "0.2", and "0/1" in a Then.
+func (p Program) walk(path string, f func(path string, n *Node)) {
+	for i := range p {
+		at := fmt.Sprint(path, i)
+		f(at, &p[i])
+		p[i].Body.walk(at+".", f)
+		p[i].Then.walk(at+"/", f)
+	}
+}
+
+// has reports whether p has a node of one of these kinds.
+func (p Program) has(kinds ...Kind) (found bool) {
+	p.walk("", func(_ string, n *Node) {
+		for _, k := range kinds {
+			found = found || n.Do == k
+		}
+	})
+	return found
+}
+
+// at returns the body of the node with this path; "": the program itself.
+func (p Program) at(path string) Program {
+	body := p
+	p.walk("", func(at string, n *Node) {
+		if at == path {
+			body = n.Body
+		}
+	})
+	return body
+}
+
+// signals returns the names of all waits that p can come to.
+func (p Program) signals() (names []string) {
+	p.walk("", func(at string, n *Node) {
+		if n.Do == Await {
+			names = append(names, at)
+		}
+	})
+	return names
+}
+
+// choosesIDs reports whether p gives ids to its children.
+func (p Program) choosesIDs() (chooses bool) {
+	p.walk("", func(_ string, n *Node) { chooses = chooses || n.ID != "" })
+	return chooses
+}

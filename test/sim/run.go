@@ -1,0 +1,322 @@
+package sim
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/holdfast-dev/holdfast/durable"
+	"github.com/holdfast-dev/holdfast/operate"
+	"github.com/holdfast-dev/holdfast/store"
+	"github.com/holdfast-dev/holdfast/store/memory"
+)
+
+// Run plays a world in a bubble and fails the test if anything is wrong with it.
+func Run(t *testing.T, w World) {
+	t.Helper()
+	if r := Play(t, w); r.Failure != "" {
+		t.Errorf("%s\n\n%s", r.Failure, strings.Join(r.Notes, "\n"))
+	}
+}
+
+// A Result is what became of a world.
+type Result struct {
+	Failure string   // the first thing that was wrong; empty: nothing was
+	Kind    string   // of the failure, whatever the names in it
+	Notes   []string // what happened, in order
+	Events  int      // durable events
+	Fired   map[Harm]int
+	Acts    int
+	Seen    []Triple
+}
+
+// Play plays a world in a bubble.
+func Play(t *testing.T, w World) (r Result) {
+	s := newSim(w)
+	defer func() {
+		if v := recover(); v != nil {
+			text := fmt.Sprint(v)
+			if !strings.Contains(text, "blocked goroutines remain") && !strings.Contains(text, "deadlock") {
+				panic(v)
+			}
+			s.fail("goroutines are left when everything is closed: %s", text)
+		}
+		r = s.result()
+	}()
+	synctest.Test(t, func(*testing.T) { s.play() })
+	return r
+}
+
+// A sim is a world in progress.
+type sim struct {
+	world   World
+	data    *memory.Store
+	ledger  *ledger
+	verbose bool
+	began   time.Time
+	work    sync.WaitGroup // what operators do, and processes that come and go
+
+	mu        sync.Mutex
+	processes []*process
+	counts    map[string]int // calls of the store by name
+	happened  map[string]int // events by type
+	last      map[string]store.Event
+	heads     map[string]int64            // last Seq that was seen, by run
+	sums      map[string]map[int64]uint32 // of the events that were seen, by run and Seq
+	paths     map[string]string           // the part of the program that a run performs
+	waiting   []*Act                      // acts whose event has not happened
+	well      bool                        // no more faults and acts
+	ending    bool                        // no more processes
+	disturbed bool                        // a claim or a start may have been lost
+	trail     trail
+	failures  []string
+	kind      string // of the first failure
+	notes     []string
+	events    int
+	acts      int
+	fired     map[Harm]int
+}
+
+func newSim(w World) *sim {
+	s := &sim{
+		world: w, counts: map[string]int{}, happened: map[string]int{},
+		last: map[string]store.Event{}, heads: map[string]int64{}, sums: map[string]map[int64]uint32{}, paths: map[string]string{}, fired: map[Harm]int{}, trail: newTrail(),
+	}
+	s.ledger = newLedger(s)
+	return s
+}
+
+func (s *sim) fail(format string, args ...any) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if len(s.failures) == 0 {
+		s.kind = format
+	}
+	s.failures = append(s.failures, fmt.Sprintf(format, args...))
+}
+
+// note keeps what happened, for people.
+func (s *sim) note(format string, args ...any) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if len(s.notes) < 2000 {
+		s.notes = append(s.notes, s.stamp()+fmt.Sprintf(format, args...))
+	}
+}
+
+// stamp is the virtual time since the world began.
+func (s *sim) stamp() string {
+	return fmt.Sprintf("%8s  ", time.Since(s.began).Round(time.Millisecond))
+}
+
+func (s *sim) failed() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return len(s.failures) > 0
+}
+
+func (s *sim) isEnding() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.ending
+}
+
+// background runs f beside the world, which waits for it at its end.
+func (s *sim) background(f func()) { s.work.Go(f) }
+
+func (s *sim) result() Result {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	r := Result{Notes: s.notes, Events: s.events, Fired: s.fired, Acts: s.acts, Seen: s.trail.seen}
+	if len(s.failures) > 0 {
+		r.Failure, r.Kind = s.failures[0], s.kind
+	}
+	return r
+}
+
+// play is the life of a world: it begins, it is disturbed, it is left in peace, and it
+// is judged.
+func (s *sim) play() {
+	s.began = time.Now()
+	s.data = memory.Open()
+	for range max(1, s.world.Engines) {
+		s.boot()
+	}
+	s.schedule()
+	s.start()
+	s.disturbance()
+	s.calm()
+	s.settle()
+	s.judge()
+	s.end()
+}
+
+// performs notes which part of the program a run performs.
+func (s *sim) performs(run, path string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.paths[run] = path
+}
+
+// horizon is how long a world is disturbed at most.
+const horizon = 4 * time.Minute
+
+// roots returns the ids of the root runs.
+func (s *sim) roots() (ids []string) {
+	for i := range max(1, s.world.Runs) {
+		ids = append(ids, fmt.Sprint("r", i))
+	}
+	return ids
+}
+
+// start starts the root runs, as a program does that is told whether it worked.
+func (s *sim) start() {
+	for i, id := range s.roots() {
+		s.background(func() {
+			for try := 0; try < 60 && !s.isEnding(); try++ {
+				p := s.live(i)
+				if p == nil {
+					time.Sleep(time.Second)
+					continue
+				}
+				ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+				err := s.startOn(ctx, p, id)
+				cancel()
+				if err == nil {
+					s.ledger.started(id)
+					return
+				}
+				s.note("start of %s: %v", id, err)
+				if errors.Is(err, durable.ErrConflict) {
+					s.fail("Start of %s: %v", id, err)
+					return
+				}
+				time.Sleep(time.Second)
+			}
+		})
+	}
+}
+
+func (s *sim) startOn(ctx context.Context, p *process, id string) error {
+	eng := p.engine()
+	if eng == nil {
+		return durable.ErrClosed
+	}
+	var o []durable.StartOption
+	if s.world.Deadline > 0 {
+		o = append(o, durable.Deadline(s.world.Deadline))
+	}
+	_, err := s.ref().Start(durable.NewContext(ctx, eng), id, Input{}, o...)
+	return err
+}
+
+// disturbance lets faults and acts happen.
+func (s *sim) disturbance() {
+	for time.Since(s.began) < horizon {
+		time.Sleep(5 * time.Second)
+		synctest.Wait()
+		if s.failed() || s.timedActsDone() && s.allEnded() {
+			return
+		}
+	}
+}
+
+// calm ends all faults and waits until nobody does anything any more.
+func (s *sim) calm() {
+	s.mu.Lock()
+	s.well = true
+	s.mu.Unlock()
+	s.each(func(p *process) { p.link.heal() })
+	s.work.Wait()
+	s.each(func(p *process) { p.link.heal() }) // what began before may have cut one
+}
+
+// rows returns the rows of all runs.
+func (s *sim) rows() []store.Run {
+	var all []store.Run
+	f := store.Filter{Limit: 500}
+	for {
+		page, err := s.data.List(context.Background(), f)
+		if err != nil {
+			s.fail("the store: %v", err)
+			return all
+		}
+		all = append(all, page.Runs...)
+		if page.Next == "" {
+			return all
+		}
+		f.After = page.Next
+	}
+}
+
+func (s *sim) allEnded() bool {
+	rows := s.rows()
+	for i := range rows {
+		if !rows[i].Status.Terminal() {
+			return false
+		}
+	}
+	return len(rows) >= len(s.roots())
+}
+
+// patience is how many minutes a run may take that nothing disturbs.
+const patience = 120
+
+// settle gives every run what it waits for, and time.
+func (s *sim) settle() {
+	signals := s.world.Program.signals()
+	for i := 0; i < patience && !s.failed(); i++ {
+		rows := s.rows()
+		ended := true
+		for j := range rows {
+			row := &rows[j]
+			if row.Status.Terminal() {
+				continue
+			}
+			ended = false
+			p := s.live(0)
+			if p == nil {
+				s.fail("no process is left")
+				return
+			}
+			ctx, cancel := context.WithTimeout(durable.NewContext(context.Background(), p.engine()), time.Minute)
+			if row.Paused {
+				if err := p.engine().Unpause(ctx, row.ID); err != nil && i > 5 {
+					s.fail("%s is paused, and Unpause says: %v", row.ID, err)
+				}
+			}
+			if row.Status == store.Waiting && i%3 == 2 {
+				for _, name := range signals {
+					_ = durable.Signal(ctx, row.ID, name, signalled)
+				}
+			}
+			if row.Parked() && row.Code != durable.CodeError {
+				// What only a person continues is continued by one.
+				_, err := operate.On(p.engine()).Resume(ctx, row.ID, operate.ResumeOptions{})
+				s.note("resume of %s, %s: %v", row.ID, row.Code, err)
+			}
+			cancel()
+		}
+		if ended {
+			return
+		}
+		time.Sleep(time.Minute)
+		synctest.Wait()
+	}
+}
+
+// end closes everything.
+func (s *sim) end() {
+	s.mu.Lock()
+	s.ending = true
+	s.mu.Unlock()
+	s.each(func(p *process) { p.stop() })
+	s.work.Wait()
+	time.Sleep(5 * time.Minute) // for calls of the store that stand still; time ends with the bubble's first goroutine
+	synctest.Wait()
+}

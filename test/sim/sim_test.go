@@ -1,0 +1,80 @@
+package sim_test
+
+import (
+	"flag"
+	"os"
+	"runtime"
+	"testing"
+	"time"
+
+	"github.com/holdfast-dev/holdfast/test/sim"
+)
+
+func TestOneOfEach(t *testing.T) {
+	sim.Run(t, sim.World{Engines: 2, Program: sim.Program{
+		{Do: sim.Step, For: 100 * time.Millisecond},
+		{Do: sim.Retry, Fails: 2, Max: 3},
+		{Do: sim.Once}, {Do: sim.Relaxed}, {Do: sim.Long}, {Do: sim.Progress, Fails: 1, Max: 3}, {Do: sim.Draw}, {Do: sim.Publish}, {Do: sim.Tag},
+		{Do: sim.Sleep, For: 20 * time.Second},
+		{Do: sim.Await, For: time.Minute},
+		{Do: sim.Await},
+		{Do: sim.Undo},
+		{Do: sim.Go, Body: sim.Program{{Do: sim.Step}, {Do: sim.Sleep, For: time.Second}}},
+		{Do: sim.Group, Body: sim.Program{{Do: sim.Step}, {Do: sim.Sleep, For: time.Second}}},
+		{Do: sim.First, Body: sim.Program{{Do: sim.Step}, {Do: sim.Sleep, For: time.Second}}},
+		{Do: sim.Map, Max: 3, Body: sim.Program{{Do: sim.Step}, {Do: sim.Sleep, For: time.Second}}},
+		{Do: sim.MapSeq, Max: 3, Body: sim.Program{{Do: sim.Step}, {Do: sim.Sleep, For: time.Second}}},
+		{Do: sim.Child, Max: 2, Body: sim.Program{{Do: sim.Step}, {Do: sim.Sleep, For: time.Second}}},
+		{Do: sim.Cleanup, Handled: true, Body: sim.Program{{Do: sim.Step, Fails: 1}}, Then: sim.Program{{Do: sim.Step}}},
+		{Do: sim.Step, Fails: 1, How: sim.ByPanic},
+	}, Faults: []sim.Fault{{On: "step_completed", Nth: 3, Do: sim.LostAfter}, {On: "step_completed", Nth: 5, Do: sim.KillAfter}},
+	})
+}
+
+var (
+	seeds = flag.Int("seeds", 0, "how many worlds to play; 0: 1,500, with DURABLE_SOAK 100,000")
+	first = flag.Uint64("first", 1, "the first seed")
+	stop  = flag.Int("stop", 1, "after how many failures to stop")
+)
+
+// TestMain has one P: what happens at one moment then happens in nearly the same order
+// each time.
+func TestMain(m *testing.M) {
+	flag.Parse()
+	runtime.GOMAXPROCS(1)
+	os.Exit(m.Run())
+}
+
+// Whatever a program does, whatever the store answers meanwhile, whatever people do to its
+// runs: what was acknowledged holds, and every run ends as the program says.
+func TestWorlds(t *testing.T) {
+	h := sim.NewHunt()
+	began := time.Now()
+	failures, n := 0, *seeds
+	if n == 0 {
+		n = 1500
+		if os.Getenv("DURABLE_SOAK") != "" {
+			n = 100_000
+		}
+	}
+	for seed := *first; seed < *first+uint64(n); seed++ {
+		w := h.Next(seed)
+		done := sim.Watch(seed, w)
+		r := sim.Play(t, w)
+		done()
+		h.Took(w, r)
+		if r.Failure == "" {
+			continue
+		}
+		failures++
+		small, why := sim.Shrink(w, r, func(w sim.World) sim.Result {
+			defer sim.Watch(seed, w)()
+			return sim.Play(t, w)
+		}, 20*time.Second)
+		t.Errorf("seed %d: %s\n%s", seed, r.Failure, small.Test(why))
+		if failures >= *stop {
+			break
+		}
+	}
+	t.Logf("%s\nin %s", h, time.Since(began).Round(time.Millisecond))
+}

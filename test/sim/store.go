@@ -1,0 +1,180 @@
+package sim
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	"github.com/holdfast-dev/holdfast/store"
+	"github.com/holdfast-dev/holdfast/store/memory"
+)
+
+// A link is the way of one process to the store. Faults meet its calls, and once its
+// process is killed nothing passes.
+type link struct {
+	*memory.Store
+	process *process
+
+	mu    sync.Mutex
+	dead  bool
+	until time.Time // it has no connection until then
+}
+
+// cut ends it.
+func (l *link) cut() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.dead = true
+}
+
+func (l *link) isDead() bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.dead
+}
+
+// cutFor takes the connection away for a while.
+func (l *link) cutFor(d time.Duration) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if until := time.Now().Add(d); until.After(l.until) {
+		l.until = until
+	}
+}
+
+// heal gives the connection back.
+func (l *link) heal() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.until = time.Time{}
+}
+
+// down returns why nothing passes now, or nil.
+func (l *link) down() error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	switch {
+	case l.dead:
+		return store.ErrClosed
+	case time.Now().Before(l.until):
+		return errNoConnection
+	}
+	return nil
+}
+
+// call makes a call that can be addressed by these names.
+func (l *link) call(ctx context.Context, forward func() error, names ...string) error {
+	if err := l.down(); err != nil {
+		return err
+	}
+	f := l.process.sim.faultAt(names)
+	if f == nil {
+		return forward()
+	}
+	return l.harm(ctx, f, forward)
+}
+
+func (l *link) Commit(ctx context.Context, batch []store.Change) []error {
+	s := l.process.sim
+	var errs []error
+	err := l.call(ctx, func() error {
+		errs = l.Store.Commit(ctx, batch)
+		for i := range batch {
+			if errs[i] == nil {
+				s.committed(&batch[i])
+			}
+		}
+		return nil
+	}, typesOf(batch)...)
+	if err != nil {
+		errs = make([]error, len(batch))
+		for i := range errs {
+			errs[i] = err
+		}
+	}
+	return errs
+}
+
+// typesOf returns the types of the events of a batch, each once.
+func typesOf(batch []store.Change) (names []string) {
+	add := func(name string) {
+		for _, n := range names {
+			if n == name {
+				return
+			}
+		}
+		names = append(names, name)
+	}
+	for i := range batch {
+		for j := range batch[i].Events {
+			add(string(batch[i].Events[j].Type))
+		}
+		for j := range batch[i].Send {
+			add("send " + string(batch[i].Send[j].Kind))
+		}
+		if batch[i].Row != nil {
+			add("row")
+		}
+	}
+	return names
+}
+
+func (l *link) Claim(ctx context.Context, c store.Claim) (rows []store.Run, err error) {
+	err = l.call(ctx, func() error {
+		if rows, err = l.Store.Claim(ctx, c); err == nil {
+			l.process.sim.claimed(rows)
+		}
+		return err
+	}, "claim")
+	if err != nil {
+		return nil, err
+	}
+	return rows, nil
+}
+
+func (l *link) Beat(ctx context.Context, x store.Executor) (p store.Pulse, err error) {
+	err = l.call(ctx, func() error { p, err = l.Store.Beat(ctx, x); return err }, "beat")
+	return p, err
+}
+
+func (l *link) Load(ctx context.Context, id string, c store.Cursor) (h *store.History, err error) {
+	err = l.call(ctx, func() error { h, err = l.Store.Load(ctx, id, c); return err }, "load")
+	return h, err
+}
+
+func (l *link) LoadAll(ctx context.Context, loads []store.RunCursor) (all []store.Loaded) {
+	err := l.call(ctx, func() error { all = l.Store.LoadAll(ctx, loads); return nil }, "load")
+	if err != nil {
+		return store.LoadedNothing(len(loads), err)
+	}
+	return all
+}
+
+func (l *link) List(ctx context.Context, f store.Filter) (p store.Page, err error) {
+	err = l.call(ctx, func() error { p, err = l.Store.List(ctx, f); return err }, "list")
+	return p, err
+}
+
+func (l *link) Count(ctx context.Context, f store.Filter, by string) (n map[string]int64, err error) {
+	err = l.call(ctx, func() error { n, err = l.Store.Count(ctx, f, by); return err }, "count")
+	return n, err
+}
+
+func (l *link) Executors(ctx context.Context) (xs []store.Executor, err error) {
+	err = l.call(ctx, func() error { xs, err = l.Store.Executors(ctx); return err }, "executors")
+	return xs, err
+}
+
+func (l *link) Delete(ctx context.Context, d store.Deletion) (n int, err error) {
+	err = l.call(ctx, func() error { n, err = l.Store.Delete(ctx, d); return err }, "delete")
+	return n, err
+}
+
+// Notify passes notices on while there is a connection.
+func (l *link) Notify(ctx context.Context, fn func(store.Notice)) error {
+	return l.Store.Notify(ctx, func(n store.Notice) {
+		if l.down() == nil {
+			fn(n)
+		}
+	})
+}

@@ -1,0 +1,32 @@
+package sim
+
+import "time"
+
+// A World is everything that decides what happens. The zero value of each field but
+// Program is the quiet one.
+type World struct {
+	Engines  int           // that are open at the beginning; 0: one
+	Runs     int           // roots that are started; 0: one
+	Unload   time.Duration // Options.UnloadAfter; 0: the default
+	Deadline time.Duration // of the root runs; 0: none
+	Program  Program       // of each root run
+	Faults   []Fault
+	Acts     []Act
+}
+
+// A Fault is what happens to one call of the store. Calls of all processes count.
+type Fault struct {
+	On  string // the type of an event that the call writes, or what it is: "claim", "beat", "load", "list"
+	Nth int    // the how-manieth such call, from 1
+	Do  Harm
+	For time.Duration // of what takes time
+}
+
+// An Act is what an operator, or fate, does to a run or a process.
+type Act struct {
+	On    string        // begins after the Nth commit of an event of this type; empty: at After
+	Nth   int           // from 1
+	After time.Duration // since then, or since the world began
+	Do    Deed
+	Run   int // to which root run
+}
