@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -42,6 +43,7 @@ func (s *sim) judge() {
 			s.fail("%s is %s, and Verify finds: %v", row.ID, row.Status, v.Findings)
 		}
 		s.judgeLog(row)
+		s.judgeOutput(ctx, op, row)
 		if s.failed() {
 			return
 		}
@@ -66,6 +68,13 @@ func (s *sim) judgeRun(row *store.Run, stuck []durable.Stuck) {
 		return
 	}
 	t := s.ledger.run(row.ID)
+	if row.Status != store.Completed && !t.meddled {
+		for _, place := range t.mustUndo {
+			if !t.undone[place] {
+				s.fail("%s is %s, and what it registered at %s to be undone was not: %s", row.ID, row.Status, place, row.Reason)
+			}
+		}
+	}
 	p, f := s.fateOf(row)
 	isRoot := row.Parent == "" && !strings.HasPrefix(row.ID, "f-")
 	switch row.Status {
@@ -143,6 +152,28 @@ func (s *sim) judgeLog(row *store.Run) {
 	for seq := range sums {
 		if seq > before.Seq {
 			s.fail("event %d of %s was committed, and is not there", seq, row.ID)
+		}
+	}
+}
+
+// judgeOutput checks that what a run has recorded as its output is what its function
+// returned.
+func (s *sim) judgeOutput(ctx context.Context, op *operate.Operator, row *store.Run) {
+	t := s.ledger.run(row.ID)
+	if row.Status != store.Completed || len(t.outs) == 0 {
+		return
+	}
+	h, err := s.data.Load(ctx, row.ID, store.Cursor{})
+	if err != nil {
+		return // judgeLog says so
+	}
+	for e := range h.Events {
+		var out string
+		if e.Type != store.WorkflowCompleted {
+			continue
+		}
+		if err := op.Decode(row.ID, e, &out); err != nil || !slices.Contains(t.outs, out) {
+			s.fail("%s has the output %q (%v), and its function returned %q", row.ID, out, err, t.outs)
 		}
 	}
 }

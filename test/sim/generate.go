@@ -111,7 +111,7 @@ func (g *Generator) node(budget *int, at place) Node {
 	case Child:
 		n.Max = pick(g, 1, 1, 2)
 		if !at.item {
-			n.ID = pick(g, "", "", "*-kid", "*/kid")
+			n.ID = pick(g, "", "", "*-kid", "*/kid", BadID)
 		}
 		n.Body = g.program(budget, place{depth: at.depth + 1})
 	case Cleanup:

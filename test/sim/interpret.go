@@ -64,6 +64,9 @@ func (n *Node) fate(shaken bool) fate {
 		f.breaks = f.breaks || f.fails && n.Then.fate(shaken).breaks
 		return f
 	case Child, Map, MapSeq:
+		if n.ID == BadID {
+			return fate{fails: true}
+		}
 		return n.Body.fate(shaken).apart()
 	case Go, Group, First:
 		return n.branches(shaken)

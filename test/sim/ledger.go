@@ -2,6 +2,7 @@ package sim
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"sync"
 
@@ -29,6 +30,8 @@ type told struct {
 	lineage     int      // odd while an operator changes its history
 	meddled     bool     // an operator has tried to change its history
 	gen         int      // by the events
+	mustUndo    []string // what the function had registered when it last failed
+	undone      map[string]bool
 	outs        []string // what its function returned, in the last passes
 }
 
@@ -36,10 +39,11 @@ type told struct {
 type bodyBook struct {
 	begun   map[int]int // by attempt
 	under   map[*process]int
-	failed  int   // the last attempt whose failure is recorded
-	done    bool  // its outcome is recorded
-	unknown bool  // an earlier history may have something of it
-	saved   []int // progress that may be there, the last certain one first
+	failed  int         // the last attempt whose failure is recorded
+	done    bool        // its outcome is recorded
+	unknown bool        // an earlier history may have something of it
+	running map[int]int // attempts whose bodies are under way
+	saved   []int       // progress that may be there, the last certain one first
 }
 
 // A sight is what a workflow saw of one call.
@@ -91,6 +95,7 @@ type pass struct {
 
 	mu     sync.Mutex
 	places map[string]int  // calls made, by scope
+	undos  []string        // what it has registered to be undone
 	gone   map[string]bool // scopes whose execution has ended
 }
 
@@ -113,6 +118,9 @@ func (x *pass) saw(scope, path string, n *Node, v string, err error) {
 	defer x.mu.Unlock()
 	if class == "gone" {
 		x.gone[scope] = true
+	}
+	if n.Do == Undo && err == nil {
+		x.undos = append(x.undos, scope+path)
 	}
 	if x.gone[scope] || x.lineage%2 == 1 || n.Do == Undo {
 		return
@@ -186,10 +194,14 @@ func (x *pass) returned(out string, err error) {
 	l := x.sim.ledger
 	l.mu.Lock()
 	defer l.mu.Unlock()
+	t := l.run(x.run)
 	if err == nil {
-		t := l.run(x.run)
 		t.outs = append(t.outs, out)
+		return
 	}
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	t.mustUndo = slices.Clone(x.undos)
 }
 
 func (l *ledger) book(run string, gen, lineage int, key string) *bodyBook {
@@ -197,7 +209,7 @@ func (l *ledger) book(run string, gen, lineage int, key string) *bodyBook {
 	b := l.bodies[at]
 	if b == nil {
 		// After a jump, what other scopes have recorded is kept.
-		b = &bodyBook{begun: map[int]int{}, under: map[*process]int{}, unknown: lineage > 0}
+		b = &bodyBook{begun: map[int]int{}, running: map[int]int{}, under: map[*process]int{}, unknown: lineage > 0}
 		l.bodies[at] = b
 	}
 	return b
@@ -245,13 +257,29 @@ func (l *ledger) begin(x *pass, a durable.AttemptInfo, n *Node) (end func()) {
 		l.sim.fail("%s begins again", at)
 	}
 	b.under[x.process]++
+	b.running[a.Number]++
 	return func() {
 		l.mu.Lock()
 		defer l.mu.Unlock()
+		b.running[a.Number]--
 		if b.under[x.process]--; b.under[x.process] <= 0 {
 			delete(b.under, x.process)
 		}
 	}
+}
+
+// undoes notes that the body of a compensation begins.
+func (l *ledger) undoes(x *pass, place string) {
+	if x.process.isDead() {
+		return
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	t := l.run(x.run)
+	if t.undone == nil {
+		t.undone = map[string]bool{}
+	}
+	t.undone[place] = true
 }
 
 // died forgets the bodies of a process that was killed.
@@ -300,6 +328,15 @@ func (l *ledger) progressRead(x *pass, a durable.AttemptInfo, v int, ok bool) {
 		}
 	}
 	l.sim.fail("%s: attempt %d of %s finds the progress %d, %v; saved was %v", x.run, a.Number, a.Key, v, ok, saved)
+}
+
+// endedAttempt reports whether the body of an attempt has ended, and none of it is under
+// way.
+func (l *ledger) endedAttempt(x *pass, a durable.AttemptInfo) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	b := l.book(x.run, x.gen, x.lineage, a.Key)
+	return b.begun[a.Number] > 0 && b.running[a.Number] == 0
 }
 
 // progressSaved notes what SaveProgress returned.

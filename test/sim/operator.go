@@ -43,6 +43,16 @@ func (s *sim) hasAct(d Deed) bool {
 	return false
 }
 
+// meddles reports whether somebody stops, resumes or changes runs of this world.
+func (s *sim) meddles() bool {
+	for _, d := range []Deed{PauseRun, ResumeRun, JumpBack, EditStep, CleanUp, CloseProcess} {
+		if s.hasAct(d) {
+			return true
+		}
+	}
+	return false
+}
+
 // schedule has the acts wait for their events and moments.
 func (s *sim) schedule() {
 	s.mu.Lock()

@@ -122,7 +122,12 @@ func (x *pass) call(ctx context.Context, scope, path string, n *Node) (string, e
 		drawn := fmt.Sprint(durable.NewID(ctx), durable.Rand(ctx).Uint64(), durable.Now(ctx).UnixMicro())
 		return durable.Step(ctx, name, x.body(path, n), durable.WithInput(drawn))
 	case Sleep:
-		return "", durable.Sleep(ctx, n.For)
+		began := durable.Now(ctx)
+		err := durable.Sleep(ctx, n.For)
+		if slept := durable.Now(ctx).Sub(began); err == nil && slept < n.For {
+			x.sim.fail("%s: the sleep at %s lasted %s and not %s", x.run, path, slept, n.For)
+		}
+		return "", err
 	case Await:
 		var o []durable.AwaitOption
 		if n.For > 0 {
@@ -139,6 +144,7 @@ func (x *pass) call(ctx context.Context, scope, path string, n *Node) (string, e
 		return "", durable.SetAttributes(ctx, map[string]string{"at": path})
 	case Undo:
 		return "", durable.Compensate(ctx, name, func(ctx context.Context) error {
+			x.sim.ledger.undoes(x, scope+path)
 			_, err := x.body(path, n)(ctx)
 			return err
 		})
@@ -240,13 +246,14 @@ func (x *pass) body(path string, n *Node) func(ctx context.Context) (string, err
 		a := durable.Attempt(ctx)
 		defer x.sim.ledger.begin(x, a, n)()
 		if n.Do == Progress {
-			x.progress(ctx, a)
+			x.progress(ctx, a, n)
 		}
 		if n.For > 0 {
 			timer := time.NewTimer(n.For)
 			defer timer.Stop()
 			select {
 			case <-ctx.Done():
+				x.endedBy(a, context.Cause(ctx))
 				return "", context.Cause(ctx)
 			case <-timer.C:
 			}
@@ -261,6 +268,7 @@ func (x *pass) body(path string, n *Node) func(ctx context.Context) (string, err
 			runtime.Goexit()
 		case n.How == ByBlock && n.attempts() > 1:
 			<-ctx.Done()
+			x.endedBy(a, context.Cause(ctx))
 			return "", context.Cause(ctx)
 		}
 		return "", fmt.Errorf("attempt %d at %s failed", a.Number, path)
@@ -268,12 +276,43 @@ func (x *pass) body(path string, n *Node) func(ctx context.Context) (string, err
 }
 
 // progress checks what was saved before, and saves the number of the attempt.
-func (x *pass) progress(ctx context.Context, a durable.AttemptInfo) {
+func (x *pass) progress(ctx context.Context, a durable.AttemptInfo, n *Node) {
 	v, ok, err := durable.Progress[int](ctx)
 	if err == nil {
 		x.sim.ledger.progressRead(x, a, v, ok)
 	}
 	x.sim.ledger.progressSaved(x, a, durable.SaveProgress(ctx, a.Number))
+	go func() { // a goroutine that the body leaves behind
+		time.Sleep(n.For + 300*time.Millisecond)
+		if x.sim.ledger.endedAttempt(x, a) && durable.SaveProgress(ctx, -a.Number) == nil && !x.process.isDead() {
+			x.sim.fail("%s: progress of attempt %d of %s is saved after its end", x.run, a.Number, a.Key)
+		}
+	}()
+}
+
+// endedBy checks the cause for which the context of a body has ended.
+func (x *pass) endedBy(a durable.AttemptInfo, cause error) {
+	var cancelled *durable.CancelledError
+	w := &x.sim.world
+	s := x.sim
+	ok := x.process.isDead()
+	switch {
+	case errors.Is(cause, durable.ErrAttemptTimeout):
+		ok = true
+	case errors.Is(cause, durable.ErrShutdown):
+		ok = x.process.isOver()
+	case errors.Is(cause, durable.ErrLost):
+		ok = x.process.isOver() || w.shaken() || s.meddles()
+	case errors.Is(cause, durable.ErrLeaseExpired):
+		ok = x.process.isOver() || w.shaken()
+	case errors.As(cause, &cancelled), errors.Is(cause, durable.ErrOutsideRun), errors.Is(cause, durable.ErrContinued), errors.Is(cause, durable.ErrCancelled):
+		ok = true // a parent's end cancels; an undoing and a renewal stop branches that nobody waits for
+	case errors.Is(cause, durable.ErrDeadline):
+		ok = w.Deadline > 0
+	}
+	if !ok {
+		s.fail("%s: the context of attempt %d of %s has ended, and its cause is: %v", x.run, a.Number, a.Key, cause)
+	}
 }
 
 // classify puts an error of a durable call into one class: "" for nil, "gone" for what

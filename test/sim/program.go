@@ -48,6 +48,9 @@ const (
 	ByBlock = "block" // until its context ends; Retry then has a Timeout
 )
 
+// BadID is an id that no run can have, so that the child is refused.
+const BadID = "bad\nid"
+
 // A Node is one call, with what happens in it.
 type Node struct {
 	Do      Kind
