@@ -32,7 +32,7 @@ func (g *Generator) world() World {
 		Engines: pick(g, 1, 1, 1, 2, 2, 3, 5), Runs: pick(g, 1, 1, 1, 2, 3),
 		Unload: pick(g, 0, 0, time.Nanosecond, time.Minute, -1),
 	}
-	if g.chance(10) {
+	if g.chance(15) {
 		w.Deadline = pick(g, 5*time.Second, 30*time.Second, 2*time.Minute)
 	}
 	budget := g.rng.IntN(10) + 2
@@ -155,9 +155,17 @@ func (g *Generator) faults(n int) (all []Fault) {
 	return all
 }
 
+// deed chooses what an act does: what stops runs and processes more often than the rest.
+func (g *Generator) deed() Deed {
+	if g.chance(50) {
+		return pick(g, CancelRun, CancelRun, KillProcess, PauseRun)
+	}
+	return pick(g, deeds()...)
+}
+
 func (g *Generator) acts(n int) (all []Act) {
 	for range n {
-		a := Act{Do: pick(g, deeds()...), Run: g.rng.IntN(2), After: pick(g, 0, 50*time.Millisecond, 500*time.Millisecond, 3*time.Second, 12*time.Second, 40*time.Second)}
+		a := Act{Do: g.deed(), Run: g.rng.IntN(2), After: pick(g, 0, 50*time.Millisecond, 500*time.Millisecond, 3*time.Second, 12*time.Second, 40*time.Second)}
 		if g.chance(70) {
 			a.On, a.Nth = g.event("act "+string(a.Do)), pick(g, 1, 1, 2, 3)
 		}

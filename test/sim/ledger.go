@@ -135,7 +135,7 @@ func (x *pass) saw(scope, path string, n *Node, v string, err error) {
 	x.places[scope]++
 	key := fmt.Sprintf("%s %d %d %s", x.run, x.gen, x.lineage, scope)
 	seen := l.canon[key]
-	now := sight{path: path, text: v, fixed: !isStop(class) && n.Do != Relaxed && n.Do != Sleep}
+	now := sight{path: path, text: v, fixed: !isStop(class) && !n.rides()}
 	if err != nil {
 		now.text = "error: " + err.Error()
 	}

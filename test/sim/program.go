@@ -73,6 +73,12 @@ func (n *Node) isBody() bool {
 	return false
 }
 
+// rides reports whether the outcome of a node's call is recorded with the next write of its
+// run, and not before the call returns.
+func (n *Node) rides() bool {
+	return n.Do == Relaxed || n.Do == Sleep || n.Do == Map || n.Do == MapSeq
+}
+
 // attempts returns how many attempts the policy of a node allows.
 func (n *Node) attempts() int {
 	if n.Do == Retry || n.Do == Progress {

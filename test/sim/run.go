@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
 	"strings"
 	"sync"
 	"testing"
@@ -85,7 +86,7 @@ type sim struct {
 func newSim(w World) *sim {
 	s := &sim{
 		world: w, counts: map[string]int{}, happened: map[string]int{},
-		last: map[string]store.Event{}, heads: map[string]int64{}, sums: map[string]map[int64]uint32{}, paths: map[string]string{}, fired: map[Harm]int{}, trail: newTrail(),
+		last: map[string]store.Event{}, verbose: os.Getenv("HOLDFAST_SIM_VERBOSE") != "", heads: map[string]int64{}, sums: map[string]map[int64]uint32{}, paths: map[string]string{}, fired: map[Harm]int{}, trail: newTrail(),
 	}
 	s.ledger = newLedger(s)
 	return s
