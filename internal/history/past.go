@@ -74,6 +74,9 @@ func (w Wait) Wants(m *store.Message, own string) bool {
 	return m.Kind == w.Kind && (m.Name == w.Name || m.Name == own)
 }
 
+// completedBare is what most events say: a step has completed, and that is all. Nothing changes it.
+var completedBare StepEnd
+
 // Add files one event.
 func (p *Past) Add(e *store.Event) error {
 	if p.Created.Seq != 0 && e.Branch != p.branch && !beginsBranch(e.Type) {
@@ -89,9 +92,12 @@ func (p *Past) Add(e *store.Event) error {
 	case RoleOther:
 		return &FutureEventError{Type: e.Type}
 	}
-	said, err := Decode(e)
-	if err != nil {
-		return fmt.Errorf("its data is not readable: %w", err)
+	var said any = &completedBare
+	if e.Type != store.StepCompleted || len(e.Data) > 0 {
+		var err error
+		if said, err = Decode(e); err != nil {
+			return fmt.Errorf("its data is not readable: %w", err)
+		}
 	}
 	if d, ok := said.(*AttributeSet); ok {
 		p.Attributes = &d.Attributes
