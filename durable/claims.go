@@ -115,7 +115,7 @@ func (cd *claimedAs) onProbation() bool {
 func (cr claimedRuns) Claiming() (done func()) { return cr.eng.roster.claiming() }
 
 // Together makes runs that begin in between read their histories together.
-func (cr claimedRuns) Together() (done func()) { return cr.eng.loads.Hold() }
+func (cr claimedRuns) Together() (done func(loads int)) { return cr.eng.loads.Hold() }
 
 // Begin begins to execute a run that was claimed.
 func (cr claimedRuns) Begin(row store.Run, s *telemetry.Segment, v *history.View, created *store.Event) claims.Execution {

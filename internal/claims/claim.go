@@ -269,8 +269,12 @@ func (c *Claims) claim(ctx context.Context, sc store.Claim, d *history.Claim, v 
 		}
 	}
 	runs := make([]Execution, len(rows))
-	defer o.Runs.Together()()
+	loads, together := 0, o.Runs.Together()
+	defer func() { together(loads) }()
 	for i := range rows {
+		if v == nil && created[rows[i].ID] == nil {
+			loads++
+		}
 		c.rooms.Enter(&rows[i])
 		o.hasCode(&rows[i]) // reports E1
 		runs[i] = o.Runs.Begin(rows[i], segments[rows[i].ID], v, created[rows[i].ID])

@@ -40,11 +40,14 @@ func (c *Claims) continueAll(ctx context.Context, t *toContinue, rep *Report) {
 	nudge.Send(c.wake) // the loop may have found all places taken or set aside
 }
 
+// recoverBatch is how many runs a recovery claims first: as many as one load has (package loads).
+const recoverBatch = 100
+
 // continueRuns claims runs and continues them, even if there is no room: few at first, so that they
 // go on while the next are claimed, and more with each claim of this recovery.
 func (c *Claims) continueRuns(ctx context.Context, ids []string, rep *Report) {
 	for len(ids) > 0 {
-		rep.batch = min(max(2*rep.batch, claimBatch), maxClaimBatch)
+		rep.batch = min(max(2*rep.batch, recoverBatch), maxClaimBatch)
 		n := min(len(ids), rep.batch)
 		runs, err := c.claimIDs(ctx, ids[:n])
 		for _, r := range runs {

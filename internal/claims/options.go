@@ -23,8 +23,9 @@ type Runs interface {
 	// is heard of one of them in between is not lost.
 	Claiming() (done func())
 	// Together is called before runs that were claimed together are begun, and done when all
-	// have begun: their histories are then read together.
-	Together() (done func())
+	// have begun: their histories are then read together. loads is how many were neither read
+	// before nor handed over by the claim.
+	Together() (done func(loads int))
 	// Begin begins to execute a run that was claimed, as this segment of its trace, nil if
 	// it is not traced. v, if not nil, is its history as it was read just before the claim;
 	// created, if not nil, is all its history but the event of the claim.

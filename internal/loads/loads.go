@@ -15,6 +15,7 @@ import (
 	"iter"
 	"slices"
 	"sync"
+	"time"
 
 	"github.com/holdfast-dev/holdfast/store"
 )
@@ -29,6 +30,8 @@ type Sets struct {
 	waiting []*wanted
 	sets    int // under way
 	held    int
+	asked   int // how many loads were asked for,
+	awaited int // and for how many the next set waits
 }
 
 // wanted is a load that somebody waits for.
@@ -52,18 +55,42 @@ func New(ctx context.Context, s store.Store) *Sets {
 	return &Sets{ctx: ctx, store: s, loader: store.CapabilitiesOf(s).Loader}
 }
 
-// Hold makes loads wait until release is called, because many more are about to be asked for.
+// Hold makes loads wait until release is called, because many more are about to be asked for, and
+// then until as many were asked for since Hold as release is told, for a moment at most.
 // Releasing again does nothing.
-func (s *Sets) Hold() (release func()) {
+func (s *Sets) Hold() (release func(asks int)) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.held++
-	return sync.OnceFunc(func() {
+	before, held := s.asked, true
+	return func(asks int) {
 		s.mu.Lock()
 		defer s.mu.Unlock()
+		if !held {
+			return
+		}
+		held = false
 		s.held--
+		if all := before + asks; all > s.asked {
+			s.awaited = max(s.awaited, all)
+			time.AfterFunc(moment, func() { s.giveUp(all) })
+		}
 		s.begin()
-	})
+	}
+}
+
+// moment is how long a set waits for loads that were announced. Those who were to ask may have
+// ended without.
+const moment = 2 * time.Millisecond
+
+// giveUp ends the wait for so many loads.
+func (s *Sets) giveUp(all int) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.awaited <= all {
+		s.awaited = 0
+	}
+	s.begin()
 }
 
 // Load is the Load of the store. The range over the events ends with ctx, too.
@@ -77,6 +104,7 @@ func (s *Sets) Load(ctx context.Context, runID string, c store.Cursor) (*store.H
 	w := &wanted{RunCursor: store.RunCursor{RunID: runID, Cursor: c}, lead: make(chan []*wanted, 1), done: make(chan struct{})}
 	s.mu.Lock()
 	s.waiting = append(s.waiting, w)
+	s.asked++
 	s.begin()
 	s.mu.Unlock()
 	select {
@@ -96,7 +124,7 @@ func (s *Sets) Load(ctx context.Context, runID string, c store.Cursor) (*store.H
 // begin begins as many sets as may be under way. The first that waits for a set loads it. The
 // caller holds the mutex.
 func (s *Sets) begin() {
-	for s.held == 0 && s.sets < maxSets && len(s.waiting) > 0 {
+	for s.held == 0 && s.asked >= s.awaited && s.sets < maxSets && len(s.waiting) > 0 {
 		n := min(len(s.waiting), maxSet)
 		set := s.waiting[:n:n]
 		s.waiting = s.waiting[n:]

@@ -8,6 +8,7 @@ import (
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -101,18 +102,42 @@ func TestAHeldSetBeginsWhenTheLastHoldIsReleasedAndReleasingAgainDoesNothing(t *
 		sets := loads.New(t.Context(), s)
 		first, second := sets.Hold(), sets.Hold()
 		a, b := ask(t.Context(), sets, "a"), ask(t.Context(), sets, "b")
-		first()
-		first()
+		first(0)
+		first(0)
 		synctest.Wait()
 		require.Empty(t, s.sizes())
-		second()
+		second(0)
 		require.NoError(t, <-a)
 		require.NoError(t, <-b)
 		require.Equal(t, []int{2}, s.sizes())
 		third := sets.Hold()
-		third()
-		third()
+		third(0)
+		third(0)
 		require.NoError(t, <-ask(t.Context(), sets, "c"))
+	})
+}
+
+func TestASetWaitsForThoseThatWereAnnounced(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := &shelf{}
+		sets := loads.New(t.Context(), s)
+		release := sets.Hold()
+		a := ask(t.Context(), sets, "a")
+		synctest.Wait()
+		release(3)
+		b := ask(t.Context(), sets, "b")
+		synctest.Wait()
+		require.Empty(t, s.sizes())
+		c, began := ask(t.Context(), sets, "c"), time.Now()
+		for _, got := range []<-chan error{a, b, c} {
+			require.NoError(t, <-got)
+		}
+		require.Equal(t, []int{3}, s.sizes())
+		require.Zero(t, time.Since(began))
+
+		sets.Hold()(2)
+		require.NoError(t, <-ask(t.Context(), sets, "alone"))
+		require.Equal(t, 2*time.Millisecond, time.Since(began), "the other one does not come")
 	})
 }
 
@@ -130,7 +155,7 @@ func TestOneWhoLeavesDoesNotKeepTheOthersOfItsSet(t *testing.T) {
 				got, cancel = append(got, ask(ctx, sets, fmt.Sprint(i))), append(cancel, stop)
 			}
 			cancel[leaves]()
-			release() // at the same moment: it may still be the one that is to load
+			release(0) // at the same moment: it may still be the one that is to load
 			for i, g := range got {
 				if err := <-g; i != leaves || err != nil && !errors.Is(err, context.Canceled) {
 					require.NoError(t, err)
@@ -180,7 +205,7 @@ func TestASetUnderWayEndsWithTheEngine(t *testing.T) {
 		sets := loads.New(life, s)
 		release := sets.Hold()
 		a, b := ask(t.Context(), sets, "a"), ask(t.Context(), sets, "b")
-		release()
+		release(0)
 		synctest.Wait()
 		end()
 		require.ErrorIs(t, <-a, context.Canceled)

@@ -222,27 +222,39 @@ func (c *claiming) takeRuns(w *wire, list []*claimed) (map[int64]bool, error) {
 	if len(list) == 0 {
 		return written, nil
 	}
-	var a [17]array
-	var statuses, strikes, resumes, started, updated array
+	var a claimArrays
 	of := map[int64]*claimed{}
 	for _, k := range list {
 		of[k.No] = k
-		addEvent(&a, k.No, k.row.Epoch, k.row.Last)
-		statuses.text(string(k.row.Status))
-		strikes.int(int64(k.row.Strikes))
-		resumes.int(int64(k.row.Resumes))
-		started.int(int64(k.row.StartedAt))
-		updated.int(int64(k.row.UpdatedAt))
+		a.add(k)
 	}
-	args := append(values(a[:15]), c.claim.Executor, statuses.value(), strikes.value(), resumes.value(), started.value(), updated.value())
 	err := w.query("take_runs", func(v []driverValue) error {
 		no := v[0].(int64)
 		if written[no] = true; !v[1].(bool) {
 			of[no].created = nil
 		}
 		return nil
-	}, args...)
+	}, a.values(c.claim.Executor)...)
 	return written, err
+}
+
+// claimArrays are what claims change, as take_runs has it.
+type claimArrays struct {
+	events                                       [17]array
+	statuses, strikes, resumes, started, updated array
+}
+
+func (a *claimArrays) add(k *claimed) {
+	addEvent(&a.events, k.No, k.row.Epoch, k.row.Last)
+	a.statuses.text(string(k.row.Status))
+	a.strikes.int(int64(k.row.Strikes))
+	a.resumes.int(int64(k.row.Resumes))
+	a.started.int(int64(k.row.StartedAt))
+	a.updated.int(int64(k.row.UpdatedAt))
+}
+
+func (a *claimArrays) values(executor string) []driverValue {
+	return append(values(a.events[:15]), executor, a.statuses.value(), a.strikes.value(), a.resumes.value(), a.started.value(), a.updated.value())
 }
 
 // withAttributes returns the claimed runs that have attributes.

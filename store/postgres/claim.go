@@ -57,7 +57,14 @@ func (c *claiming) run(ctx context.Context) error {
 	if err := c.settle(ctx); err != nil {
 		return err
 	}
-	for idle, more := 0, true; more && len(c.taken) < c.claim.Max && idle < maxIdle; {
+	more := true
+	if len(c.claim.IDs) > 0 && c.store.genuine {
+		var err error
+		if more, err = c.takeNamed(ctx); err != nil {
+			return err
+		}
+	}
+	for idle := 0; more && len(c.taken) < c.claim.Max && idle < maxIdle; {
 		before := len(c.taken)
 		var err error
 		if more, err = c.round(ctx); err != nil {

@@ -135,6 +135,7 @@ func (s *Store) locate(ctx context.Context, o Options) error {
 		return err
 	}
 	s.sql[beatAndLook] = sqlstore.Statement{SQL: composeBeat(s.sql, executorsBy(s.PresenceKind())), Own: true}
+	s.sql[censusAndNamed] = sqlstore.Statement{SQL: composeNamed(s.sql, executorsBy(s.PresenceKind())), Own: true}
 	s.reads = map[string]bool{}
 	for name, st := range s.sql {
 		s.reads[name] = !writes(st.SQL)

@@ -83,7 +83,7 @@ func (c *claiming) survey(w *wire, want int) (*survey, error) {
 		return nil, err
 	}
 	if !all.isLive(c.claim.Executor) {
-		return nil, fmt.Errorf("postgres: executor %q must beat before it claims: %w", c.claim.Executor, store.ErrNotFound)
+		return nil, c.unknown()
 	}
 	s := &survey{owners: all.free(), now: all.now, queues: map[string]*queue{}}
 	if len(c.claim.IDs) > 0 {
@@ -126,6 +126,11 @@ func (c *claiming) survey(w *wire, want int) (*survey, error) {
 		return nil, err
 	}
 	return s, c.readLines(w, s, want)
+}
+
+// unknown is the error of a claim of an executor that is not live.
+func (c *claiming) unknown() error {
+	return fmt.Errorf("postgres: executor %q must beat before it claims: %w", c.claim.Executor, store.ErrNotFound)
 }
 
 // surveyNamed looks at the runs that the claim asks for.

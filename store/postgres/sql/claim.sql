@@ -158,6 +158,55 @@ CROSS JOIN LATERAL (
   FROM durable_events l WHERE l.run_no = r.no ORDER BY l.seq DESC LIMIT 1) e
 ORDER BY i.ord LIMIT $2 FOR UPDATE OF r
 
+-- name: named_rows (own)
+-- Runs that a claim names, with their attributes and last events: what it decides by. version is
+-- which version of the row that is. There is a row for each id.
+SELECT i.ord, (extract(epoch FROM pg_catalog.clock_timestamp())::numeric * 1000000::numeric)::bigint AS now, r.row_version, r.named,
+       r.no, r.id, r.workflow, r.initial_version, r.parent, r.parent_key, r.forked_from, r.input_hash, r.queue, r.partition, r.dedup, r.trace, r.created_at,
+       r.version, r.status, r.code, r.reason, r.recoverable, r.owner, r.epoch, r.branch, r.generation, r.resumes, r.strikes, r.priority, r.inbox, r.seen,
+       r.cancel_asked, r.paused, r.archived_seq, r.started_at, r.updated_at, r.ended_at, r.wake_at, r.deadline_at, r.attributes,
+       e.run_no, e.seq, e.epoch, e.branch, e.type, e.key, e.attempt, e.ordinal, e.at, e.took, e.active, e.steps, e.data, e.payload, e.sum, e.whole
+FROM pg_catalog.unnest($1::text[]) WITH ORDINALITY AS i (id, ord)
+LEFT JOIN LATERAL (
+  SELECT q.xmin::text AS row_version, CASE WHEN q.attributes > 0 THEN (
+           SELECT pg_catalog.json_object_agg(a.name, a.value)::text FROM durable_attributes a WHERE a.run_no = q.no) END AS named, q.*
+  FROM durable_runs q WHERE q.id = i.id LIMIT 1) r ON true
+LEFT JOIN LATERAL (
+  SELECT l.run_no, l.seq, l.epoch, l.branch, l.type, l.key, l.attempt, l.ordinal, l.at, l.took, l.active, l.steps,
+         CASE WHEN l.seq = 1 AND COALESCE(pg_catalog.octet_length(l.data), 0) + COALESCE(pg_catalog.octet_length(l.payload), 0) <= 16384 THEN l.data END AS data,
+         CASE WHEN l.seq = 1 AND COALESCE(pg_catalog.octet_length(l.data), 0) + COALESCE(pg_catalog.octet_length(l.payload), 0) <= 16384 THEN l.payload END AS payload,
+         l.sum, l.seq = 1 AND COALESCE(pg_catalog.octet_length(l.data), 0) + COALESCE(pg_catalog.octet_length(l.payload), 0) <= 16384 AS whole
+  FROM durable_events l WHERE l.run_no = r.no ORDER BY l.seq DESC LIMIT 1) e ON true
+
+-- name: take_seen (own)
+-- take_runs for runs that were seen without a lock. Those are left out, and do not come back, that
+-- another transaction has locked, whose rows have changed since ($22 their versions), or
+-- whose owners have: $23 $24 are the executors that were gone, and their last beats.
+WITH fit AS MATERIALIZED (
+  SELECT r.no FROM unnest($1::bigint[], $22::text[]) AS u (no, version) JOIN durable_runs r ON r.no = u.no
+  WHERE r.xmin::text = u.version
+    AND (SELECT pg_catalog.count(*) FROM durable_executors x WHERE x.id = r.owner AND x.id <> ALL (
+           SELECT g.id FROM unnest($23::text[], $24::bigint[]) AS g (id, beat_at) WHERE g.beat_at = x.beat_at)) = 0
+  FOR UPDATE OF r SKIP LOCKED
+),
+appended AS (
+  INSERT INTO durable_events (run_no, seq, epoch, branch, type, key, attempt, ordinal, at, took, active, steps, data, payload, sum)
+  SELECT e.run_no, e.seq, e.epoch, e.branch, e.type, e.key, e.attempt, e.ordinal, e.at, e.took, e.active, e.steps, e.data, e.payload, e.sum
+  FROM unnest($1::bigint[], $2::bigint[], $3::bigint[], $4::integer[], $5::text[], $6::text[], $7::integer[], $8::integer[], $9::bigint[],
+              $10::bigint[], $11::bigint[], $12::integer[], $13::text[], $14::bytea[], $15::bigint[])
+    AS e (run_no, seq, epoch, branch, type, key, attempt, ordinal, at, took, active, steps, data, payload, sum)
+  WHERE e.run_no IN (SELECT f.no FROM fit f)
+  ORDER BY e.run_no
+  ON CONFLICT (run_no, seq) DO NOTHING
+  RETURNING run_no
+)
+UPDATE durable_runs r SET status = u.status, owner = $16::text, epoch = u.epoch, strikes = u.strikes, resumes = u.resumes, started_at = u.started_at,
+  updated_at = u.updated_at
+FROM unnest($1::bigint[], $17::text[], $3::bigint[], $18::integer[], $19::integer[], $20::bigint[], $21::bigint[])
+  AS u (no, status, epoch, strikes, resumes, started_at, updated_at)
+WHERE r.no = u.no AND (u.no IN (SELECT a.run_no FROM appended a)) IS TRUE
+RETURNING r.no
+
 -- name: run_after_claim (own)
 -- For a claim whose answer was lost: the run, if the claim took effect.
 SELECT r.no, r.id, r.workflow, r.initial_version, r.parent, r.parent_key, r.forked_from, r.input_hash, r.queue, r.partition, r.dedup, r.trace, r.created_at,
