@@ -60,6 +60,9 @@ func CheckName(kind, name string) error { return checkText(kind, name, MaxName) 
 func CheckHold(key string) error { return checkText("exclusive key", key, MaxHold) }
 
 func checkText(kind, s string, limit int) error {
+	if s != "" && len(s) <= limit && printable(s) {
+		return nil
+	}
 	reason := ""
 	switch {
 	case s == "":
@@ -83,4 +86,15 @@ func checkText(kind, s string, limit int) error {
 		s = s[:80]
 	}
 	return &NameError{Kind: kind, Value: s, Reason: reason}
+}
+
+// printable reports whether s is ASCII without control characters, as ids and names
+// usually are.
+func printable(s string) bool {
+	for i := range len(s) {
+		if s[i] < ' ' || s[i] > '~' {
+			return false
+		}
+	}
+	return true
 }

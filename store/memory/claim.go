@@ -44,8 +44,8 @@ func (s *Store) Claim(ctx context.Context, c store.Claim) ([]store.Run, error) {
 
 // claim makes c.Executor the owner of r.
 func (d *data) claim(r *run, c *store.Claim, now store.Time) {
-	row := c.Take(&r.row, r.log.last(), now)
-	r.append(row.Last, row.Epoch)
+	row := c.Take(&r.row, r.log.Last(), now)
+	r.log.Append(row.Last, row.Epoch)
 	r.row, r.row.Last = row, nil
 }
 
@@ -127,7 +127,7 @@ func (d *data) named(c *store.Claim, now store.Time) (next func() *run) {
 
 // may reports whether c takes r, if its queue has a place for it.
 func (d *data) may(c *store.Claim, r *run, now store.Time) bool {
-	return c.MayTake(&r.row, now, !d.free(r, now)) && !c.Spares(&r.row, r.log.last())
+	return c.MayTake(&r.row, now, !d.free(r, now)) && (c.Spare == nil || !c.Spares(&r.row, r.log.Last()))
 }
 
 // free reports whether r has no live owner (S20).

@@ -64,7 +64,7 @@ func (d *data) commit(c *store.Change) error {
 	if c.Plain() {
 		return d.checkpoint(c)
 	}
-	if r := d.runs[c.RunID]; r != nil && c.Did(r.log.at(c.Mark())) {
+	if r := d.runs[c.RunID]; r != nil && c.Did(r.log.At(c.Mark())) {
 		clear(c.Sent)
 		return nil // S6
 	}
@@ -83,14 +83,14 @@ func (d *data) checkpoint(c *store.Change) error {
 	if r == nil {
 		return notFound(c.RunID)
 	}
-	if err := c.Check(&r.row, r.log.last(), false); err != nil {
-		if c.Did(r.log.at(c.Mark())) {
+	if err := c.Check(&r.row, r.log.End(), false); err != nil {
+		if c.Did(r.log.At(c.Mark())) {
 			return nil // S6
 		}
 		return err
 	}
 	for i := range c.Events {
-		r.append(&c.Events[i], c.Expect.Epoch)
+		r.log.Append(&c.Events[i], c.Expect.Epoch)
 	}
 	return nil
 }

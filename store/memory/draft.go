@@ -24,7 +24,7 @@ func (w world) Run(id string) *store.Run {
 // Last implements draft.World.
 func (w world) Last(id string) *store.Event {
 	if r := w.runs[id]; r != nil {
-		return r.log.last()
+		return r.log.Last()
 	}
 	return nil
 }
@@ -72,7 +72,7 @@ func (d *data) apply(f *draft.Draft) {
 		r.row = drafted.Run
 		for _, c := range drafted.Appends {
 			for i := range c.Events {
-				r.append(&c.Events[i], c.EventEpoch(i))
+				r.log.Append(&c.Events[i], c.EventEpoch(i))
 			}
 		}
 		r.branches = append(r.branches, drafted.Branches...)

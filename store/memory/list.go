@@ -99,7 +99,7 @@ func (d *data) matching(f store.Filter) []*run {
 	now := d.now()
 	var runs []*run
 	for _, r := range d.runs {
-		if f.Matches(&r.row, r.log.len(), !d.live(r.row.Owner, now)) {
+		if f.Matches(&r.row, r.log.Len(), !d.live(r.row.Owner, now)) {
 			runs = append(runs, r)
 		}
 	}

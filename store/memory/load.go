@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"github.com/holdfast-dev/holdfast/store"
+	"github.com/holdfast-dev/holdfast/store/memory/internal/eventlog"
 )
 
 // Load implements store.Store. All of it is as of one moment, including the events.
@@ -44,7 +45,7 @@ func (s *Store) load(ctx context.Context, runID string, c store.Cursor) (*store.
 		h.Inbox = append(h.Inbox, copyMessage(&r.inbox[i]))
 	}
 	if !c.NoEvents {
-		h.Events = s.events(ctx, r.log.snapshot(), wanted(r, c), c)
+		h.Events = s.events(ctx, r.log.Snapshot(), wanted(r, c), c)
 	}
 	return h, nil
 }
@@ -61,18 +62,18 @@ func wanted(r *run, c store.Cursor) func(*store.Event) bool {
 	return store.LineageOf(r.branches, n).Has
 }
 
-func (s *Store) events(ctx context.Context, l log, want func(*store.Event) bool, c store.Cursor) iter.Seq2[store.Event, error] {
+func (s *Store) events(ctx context.Context, l eventlog.Log, want func(*store.Event) bool, c store.Cursor) iter.Seq2[store.Event, error] {
 	return func(yield func(store.Event, error) bool) {
 		from := max(c.After, 0) + 1
 		if c.Tail > 0 {
 			from = tail(l, want, from, c.Tail)
 		}
-		for seq := from; seq <= l.len(); seq++ {
+		for seq := from; seq <= l.Len(); seq++ {
 			if err := s.usable(ctx); err != nil {
 				yield(store.Event{}, err)
 				return
 			}
-			if e := l.at(seq); want(e) && !yield(copyEvent(e), nil) {
+			if e := l.Read(seq); want(&e) && !yield(e, nil) {
 				return
 			}
 		}
@@ -90,10 +91,10 @@ func (s *Store) usable(ctx context.Context) error {
 }
 
 // tail returns the Seq of the n-th last wanted event at or after from.
-func tail(l log, want func(*store.Event) bool, from int64, n int) int64 {
-	first := l.len() + 1
-	for seq := l.len(); seq >= from && n > 0; seq-- {
-		if want(l.at(seq)) {
+func tail(l eventlog.Log, want func(*store.Event) bool, from int64, n int) int64 {
+	first := l.Len() + 1
+	for seq := l.Len(); seq >= from && n > 0; seq-- {
+		if want(l.At(seq)) {
 			first = seq
 			n--
 		}
