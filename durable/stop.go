@@ -29,7 +29,8 @@ import (
 type stopping struct {
 	run  *run
 	once sync.Once
-	why  error         // set before done is closed
+	why  error         // set before came
+	came atomic.Bool   // set before done is closed: each step asks several times whether the run was stopped
 	done chan struct{} // closed when the run was stopped
 	// live: the workflow function's own scope has left its history, so that a stop ends
 	// the run's context.
@@ -41,6 +42,7 @@ type stopping struct {
 func (st *stopping) because(cause error) {
 	st.once.Do(func() {
 		st.why = cause
+		st.came.Store(true)
 		close(st.done)
 		if st.live.Load() {
 			st.run.cancel(cause)
@@ -50,12 +52,10 @@ func (st *stopping) because(cause error) {
 
 // cause returns what stopped the run, nil if nothing has.
 func (st *stopping) cause() error {
-	select {
-	case <-st.done:
-		return st.why
-	default:
+	if !st.came.Load() {
 		return nil
 	}
+	return st.why
 }
 
 // reach lets a stop end the run's context from now on, and ends it now if the run was

@@ -9,7 +9,7 @@ import (
 
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 
-var sealBuffers = sync.Pool{New: func() any { b := make([]byte, 0, 512); return &b }}
+var sealings = sync.Pool{New: func() any { return new(Sealing) }}
 
 // Seal returns the checksum of e in the log of run, given the sum of the event
 // before it in the log (0 for the first). It is a CRC-32C (RFC 3720, appendix
@@ -19,9 +19,23 @@ var sealBuffers = sync.Pool{New: func() any { b := make([]byte, 0, 512); return 
 //
 // Durations enter the sum in whole microseconds, as they are stored.
 func Seal(run string, before uint32, e *Event) uint32 {
-	p := sealBuffers.Get().(*[]byte)
+	s := sealings.Get().(*Sealing)
+	sum := s.Seal(run, before, e)
+	sealings.Put(s)
+	return sum
+}
+
+// A Sealing is memory for Seal. Whoever appends many events keeps one. The zero Sealing is
+// ready for use, by one goroutine at a time.
+type Sealing struct{ buf []byte }
+
+// Seal is the function Seal.
+func (s *Sealing) Seal(run string, before uint32, e *Event) uint32 {
 	const numbers = 52
-	b := (*p)[:numbers]
+	if s.buf == nil {
+		s.buf = make([]byte, 0, 512)
+	}
+	b := s.buf[:numbers]
 	binary.LittleEndian.PutUint32(b, before)
 	binary.LittleEndian.PutUint64(b[4:], uint64(e.Seq))
 	binary.LittleEndian.PutUint32(b[12:], uint32(e.Branch))
@@ -48,7 +62,6 @@ func Seal(run string, before uint32, e *Event) uint32 {
 		sum = crc32.Update(sum, castagnoli, e.Data)
 		sum = crc32.Update(sum, castagnoli, e.Payload)
 	}
-	*p = b[:0]
-	sealBuffers.Put(p)
+	s.buf = b[:0]
 	return sum
 }

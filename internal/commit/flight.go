@@ -7,11 +7,13 @@ import "github.com/holdfast-dev/holdfast/store"
 type flight struct {
 	change [1]store.Change // a batch of one
 	events []store.Event   // memory for those of several writes, reused
-	plain  bool            // change has nothing but events, RunID and Expect.Epoch
-	writes []*Write
-	before Head
-	again  bool // the change is complete: send it, do not build it
-	sent   sent
+	// sealing is memory for their sums.
+	sealing store.Sealing
+	plain   bool // change has nothing but events, RunID and Expect.Epoch
+	writes  []*Write
+	before  Head
+	again   bool // the change is complete: send it, do not build it
+	sent    sent
 }
 
 // flights has the memory of flights that have landed: a run that commits nothing at the

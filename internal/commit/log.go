@@ -169,8 +169,12 @@ func (lg *Log) takeOff(f *flight) *flight {
 			n++
 		}
 	}
-	f.writes = append(f.writes[:0], lg.pending[:n]...)
-	lg.pending = append(lg.pending[:0], lg.pending[n:]...)
+	if n == len(lg.pending) {
+		f.writes, lg.pending = lg.pending, f.writes[:0]
+	} else {
+		f.writes = append(f.writes[:0], lg.pending[:n]...)
+		lg.pending = append(lg.pending[:0], lg.pending[n:]...)
+	}
 	f.again, f.sent = false, sent{}
 	lg.flight = f
 	return f
@@ -221,7 +225,7 @@ func (lg *Log) build() []store.Change {
 				w.Branching.begin(&lg.head, ev)
 				c.Branch = &w.Branching.Branch
 			}
-			lg.head.Append(lg.id, ev)
+			lg.head.append(&f.sealing, lg.id, ev)
 			events = append(events, *ev)
 		}
 		c.Row = c.Row.Over(w.Row)
@@ -253,7 +257,7 @@ func (lg *Log) buildPlain(w *Write) {
 		*c, f.plain = store.Change{}, true
 	}
 	for i := range w.Events {
-		lg.head.Append(lg.id, &w.Events[i])
+		lg.head.append(&f.sealing, lg.id, &w.Events[i])
 	}
 	c.RunID, c.Expect.Epoch, c.Events = lg.id, lg.head.Epoch, w.Events
 }

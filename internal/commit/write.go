@@ -65,6 +65,12 @@ func (w *Write) plain() bool {
 		!w.Expect.Absent && !w.Expect.NoCancel && len(w.Hold) == 0 && !w.Release && !w.Yield
 }
 
+// Recycle makes w, which is durable and had nothing but events, as it was before it had any.
+func (w *Write) Recycle() {
+	w.Events, w.Row, w.Clock = nil, nil, time.Time{}
+	w.admitted, w.settled, w.at, w.reply = false, false, 0, nil
+}
+
 func (w *Write) size() int {
 	n := 512
 	for i := range w.Events {

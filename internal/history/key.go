@@ -45,7 +45,10 @@ func JoinKey(path, escaped string, n int32) string {
 		return escaped
 	}
 	var space [128]byte
-	b := space[:0]
+	return string(appendKey(space[:0], path, escaped, n))
+}
+
+func appendKey(b []byte, path, escaped string, n int32) []byte {
 	if path != "" {
 		b = append(append(b, path...), '/')
 	}
@@ -53,7 +56,7 @@ func JoinKey(path, escaped string, n int32) string {
 	if n > 1 {
 		b = strconv.AppendInt(append(b, '#'), int64(n), 10)
 	}
-	return string(b)
+	return b
 }
 
 // Keys makes the keys of one scope's calls, as JoinKey does. Those of consecutive calls
@@ -69,12 +72,9 @@ func (k *Keys) Join(path, escaped string, n int32) string {
 	if path == "" && n == 1 {
 		return escaped
 	}
-	var space [12]byte
-	number := space[:0]
-	if n > 1 {
-		number = strconv.AppendInt(append(number, '#'), int64(n), 10)
-	}
-	size := len(path) + 1 + len(escaped) + len(number)
+	var space [128]byte
+	b := appendKey(space[:0], path, escaped, n)
+	size := len(b)
 	if k.chunk.Cap()-k.chunk.Len() < size {
 		// The first chunk has one key: a scope may have only one call.
 		grown := min(2*k.chunk.Cap(), maxKeyChunk)
@@ -82,12 +82,7 @@ func (k *Keys) Join(path, escaped string, n int32) string {
 		k.chunk.Grow(max(grown, size))
 	}
 	begin := k.chunk.Len()
-	if path != "" {
-		k.chunk.WriteString(path)
-		k.chunk.WriteByte('/')
-	}
-	k.chunk.WriteString(escaped)
-	k.chunk.Write(number)
+	k.chunk.Write(b)
 	return k.chunk.String()[begin:]
 }
 
