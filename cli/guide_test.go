@@ -36,7 +36,7 @@ func TestTheResumingGuideNamesWhatExists(t *testing.T) {
 
 // So are those of the other pages that have some within their text.
 func TestThePagesNameCommandsThatExist(t *testing.T) {
-	for _, name := range []string{"guides/troubleshooting.md", "care.md", "archive.md", "shell.md", "dashboard.md", "recovery.md"} {
+	for _, name := range []string{"guides/troubleshooting.md", "guides/observing.md", "guides/databases.md", "guides/deploying.md", "guides/processes.md", "guides/queues.md", "care.md", "archive.md", "shell.md", "dashboard.md", "recovery.md"} {
 		page, err := os.ReadFile("../docs/" + name)
 		require.NoError(t, err)
 		n := commandsExist(t, page)

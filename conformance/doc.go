@@ -18,7 +18,7 @@
 // they recover runs from a store in whatever state it was left.
 //
 // Each case is a subtest that names the clauses (S1, S2, ...) it checks, so that a
-// failure says which promise is broken; docs/store-contract.md lists them. After every
+// failure says which promise is broken; docs/internals/store-clauses.md lists them. After every
 // case an invariant checker reads everything that the case has left behind. Nothing is skipped
 // silently: what cannot be checked, because a capability is not declared or the harness has no hook
 // for it, is printed with the report.

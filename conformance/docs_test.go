@@ -1,9 +1,12 @@
 package conformance_test
 
 import (
+	"cmp"
+	"flag"
 	"os"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -12,39 +15,53 @@ import (
 	"github.com/holdfast-dev/holdfast/conformance"
 )
 
-// docs/store-contract.md lists under each clause the cases that check it.
-func TestContractPageListsTheCases(t *testing.T) {
-	page, err := os.ReadFile("../docs/store-contract.md")
+const (
+	casesPage   = "../docs/internals/store-cases.md"
+	clausesPage = "../docs/internals/store-clauses.md"
+)
+
+var updateCases = flag.Bool("update-cases", false, "write docs/internals/store-cases.md anew")
+
+// docs/internals/store-cases.md lists under each clause the cases that check it.
+func TestThePageOfCasesListsTheCases(t *testing.T) {
+	page, err := os.ReadFile(casesPage)
 	require.NoError(t, err)
-	listed := make(map[string][]string)
-	heading := regexp.MustCompile(`^### (\w+)$`)
-	clause := ""
-	for _, line := range strings.Split(string(page), "\n") {
-		if m := heading.FindStringSubmatch(line); m != nil {
-			clause = m[1]
-		} else if strings.HasPrefix(line, "That the declared capabilities") {
-			clause = "declared"
-		} else if name, ok := strings.CutPrefix(line, "- "); ok && clause != "" {
-			listed[clause] = append(listed[clause], name)
-		}
-	}
-	want := make(map[string][]string)
+	head, _, _ := strings.Cut(string(page), "\n## ")
+	checkedBy := make(map[string][]string)
 	for _, c := range conformance.Cases() {
 		for _, clause := range clausesOf(c) {
-			want[clause] = append(want[clause], c.Section+": "+c.Name)
+			checkedBy[clause] = append(checkedBy[clause], c.Section+": "+c.Name)
 		}
 	}
-	for clause := range want {
-		slices.Sort(want[clause])
-		slices.Sort(listed[clause])
-		require.Equal(t, want[clause], listed[clause], "the cases of %s", clause)
+	var clauses []string
+	for clause := range checkedBy {
+		clauses = append(clauses, clause)
 	}
-	require.Len(t, listed, len(want), "no clause has cases that do not exist")
+	slices.SortFunc(clauses, func(a, b string) int { return cmp.Or(cmp.Compare(number(a), number(b)), cmp.Compare(a, b)) })
+	want := head
+	for _, clause := range clauses {
+		want += "\n## " + clause + "\n\n- " + strings.Join(checkedBy[clause], "\n- ") + "\n"
+	}
+	if *updateCases {
+		require.NoError(t, os.WriteFile(casesPage, []byte(want), 0o644))
+		return
+	}
+	require.Equal(t, want, string(page), "go test ./conformance -run %s -update-cases writes it", t.Name())
 }
 
-// Every clause of the contract is on the page, in the words of package store.
-func TestContractPageListsTheClauses(t *testing.T) {
-	page, err := os.ReadFile("../docs/store-contract.md")
+// number is that of a clause; capabilities come after the clauses.
+func number(clause string) int {
+	n, err := strconv.Atoi(strings.TrimPrefix(clause, "S"))
+	if err != nil {
+		return 1000
+	}
+	return n
+}
+
+// Every clause of the contract is on the page, in the words of package store, and so is
+// what each capability is checked by.
+func TestThePagesOfTheContractListTheClauses(t *testing.T) {
+	page, err := os.ReadFile(clausesPage)
 	require.NoError(t, err)
 	clauses := make(map[string]bool)
 	for _, file := range []string{"store.go", "change.go", "executor.go", "queue.go", "schedule.go", "transact.go", "request.go", "loader.go"} {
@@ -57,5 +74,14 @@ func TestContractPageListsTheClauses(t *testing.T) {
 	require.Len(t, clauses, 43)
 	for clause := range clauses {
 		require.Contains(t, string(page), "\n### "+clause+"\n", "clause %s", clause)
+	}
+	contract, err := os.ReadFile("../docs/store-contract.md")
+	require.NoError(t, err)
+	for _, c := range conformance.Cases() {
+		for _, clause := range clausesOf(c) {
+			if number(clause) == 1000 && clause != "declared" {
+				require.Contains(t, string(contract), "\n### "+clause+"\n", "capability %s", clause)
+			}
+		}
 	}
 }

@@ -72,7 +72,7 @@ type Options struct {
 	// end, and when something happens a replay begins them again. A run that sleeps
 	// until a moment further away than this is unloaded at once; one that waits for a
 	// message, after it has waited this long. Zero: 10 s; negative: never.
-	// docs/semantics.md says what this means for deferred calls, locks and goroutines
+	// docs/waiting.md says what this means for deferred calls, locks and goroutines
 	// of the workflow function's own; see KeepLoaded.
 	UnloadAfter time.Duration
 	// MaxRuns limits how many runs claimed from the store are executed at a time;
@@ -122,7 +122,7 @@ type Options struct {
 	CompressAbove int
 	// Encrypt has the keys with which values are encrypted, before they leave
 	// the process; nil: values are not encrypted, and encrypted ones cannot be read.
-	// docs/semantics.md says what is not encrypted.
+	// docs/security.md says what is not encrypted.
 	Encrypt Keys
 	// MaxPayload is the largest size in bytes that an encoded value may have, before
 	// it is compressed; zero: what the store takes, 16 MiB unless it says otherwise.

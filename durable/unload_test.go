@@ -245,7 +245,7 @@ func TestARunIsNotUnloadedWhileSomethingOfItGoesOn(t *testing.T) {
 }
 
 // What the user's code sees of an unloading is written down in
-// docs/semantics.md.
+// docs/waiting.md.
 func TestWhatTheCodeOfAnUnloadedRunSees(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		var mu sync.Mutex

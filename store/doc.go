@@ -22,6 +22,6 @@
 // write on their own.
 //
 // The clauses of the contract are numbered (S1, S2, ...) where they are stated,
-// in the comments of this package; docs/store-contract.md lists them, and each
+// in the comments of this package; docs/internals/store-clauses.md lists them, and each
 // case of package conformance names the ones it checks.
 package store

@@ -61,7 +61,7 @@ func TestNothingIsFoundInWhatPeopleRead(t *testing.T) {
 	require.Error(t, err, "the tests of the engine make all mistakes there are")
 	found := regexp.MustCompile(`(?m)^durable[/\\]example_.*$`).FindAllString(string(out), -1)
 	require.Len(t, found, 1)
-	require.Regexp(t, `example_state_test\.go:\d+:\d+: capture: current is set here`, found[0], "billWrong of docs/guides/state.md")
+	require.Regexp(t, `example_state_test\.go:\d+:\d+: capture: current is set here`, found[0], "billWrong of docs/rules.md")
 }
 
 func TestGolangciLintFindsTheLinter(t *testing.T) {

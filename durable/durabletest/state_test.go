@@ -10,7 +10,7 @@ import (
 	"github.com/holdfast-dev/holdfast/durable/durabletest"
 )
 
-// The wrong way of docs/guides/state.md loses what it kept in a variable: what was
+// The wrong way of docs/rules.md loses what it kept in a variable: what was
 // sent is told by the input of the step.
 func TestWhatIsKeptInAVariableIsLostAndWhatAStepReturnsIsNot(t *testing.T) {
 	var current int

@@ -1,5 +1,5 @@
 // Program is a whole program, as small as one can be that has a queue, a schedule, a
-// transactional step and pages to look at. docs/guides/program.md explains it.
+// transactional step and pages to look at. docs/guides/deploying.md explains it.
 //
 //	go run ./examples/program app.db
 //	go run ./examples/program "postgres://shop@localhost/shop"

@@ -14,7 +14,7 @@ import (
 	"github.com/holdfast-dev/holdfast/test/pgtest"
 )
 
-// The program of docs/guides/program.md, started twice as a user would.
+// The program of docs/guides/deploying.md, started twice as a user would.
 func TestTheProgramRunsAndRunsAgain(t *testing.T) {
 	for name, dsn := range map[string]func(*testing.T) string{
 		"sqlite":   func(t *testing.T) string { return filepath.Join(t.TempDir(), "app.db") },

@@ -40,7 +40,7 @@ import (
 	"github.com/holdfast-dev/holdfast/store"
 )
 
-// The attributes of spans. docs/telemetry.md lists them.
+// The attributes of spans. docs/traces.md lists them.
 const (
 	AttrRun         = attribute.Key("durable.run.id")
 	AttrWorkflow    = attribute.Key("durable.workflow.name")

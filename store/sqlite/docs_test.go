@@ -14,10 +14,14 @@ import (
 	"github.com/holdfast-dev/holdfast/store/sqlite"
 )
 
-// What docs/operating-schema.md tells people to type does what it says.
+// What docs/operating-schema.md and docs/guides/databases.md tell people to type does what they say.
 func TestTheCommandsOfTheSchemaPage(t *testing.T) {
-	page, err := os.ReadFile("../../docs/operating-schema.md")
-	require.NoError(t, err)
+	var page []byte
+	for _, name := range []string{"operating-schema.md", "guides/databases.md"} {
+		text, err := os.ReadFile("../../docs/" + name)
+		require.NoError(t, err)
+		page = append(page, text...)
+	}
 	block := func(kind, with string) string {
 		for _, m := range regexp.MustCompile("(?s)```"+kind+"\n(.*?)```").FindAllStringSubmatch(string(page), -1) {
 			if regexp.MustCompile(with).MatchString(m[1]) {

@@ -11,20 +11,19 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// The map of the house is right: who opens docs/architecture.md finds every file of the
-// engine, of what it reads histories and payloads with, and of the contract, and every
-// file that it names is there.
+// The map of the house is right: docs/architecture.md and docs/internals/files.md name every
+// file of the engine, of what it reads histories and payloads with, and of the contract, and
+// every file that they name is there.
 func TestTheMapOfTheHouseNamesEveryFileAndEveryNameExists(t *testing.T) {
-	page, err := os.ReadFile("../../docs/architecture.md")
-	require.NoError(t, err)
+	page := read(t, "docs/architecture.md") + read(t, "docs/internals/files.md")
 	named := map[string]bool{}
 	var whole []string // with the folders they are named with
-	for _, m := range regexp.MustCompile("`((?:[a-z]+/)*([a-z0-9_]+\\.go))`").FindAllStringSubmatch(string(page), -1) {
+	for _, m := range regexp.MustCompile("`((?:[a-z]+/)*([a-z0-9_]+\\.go))`").FindAllStringSubmatch(page, -1) {
 		named[m[2]] = true
 		whole = append(whole, "/"+m[1])
 	}
 	var paths []string
-	err = filepath.WalkDir("../..", func(path string, e os.DirEntry, err error) error {
+	err := filepath.WalkDir("../..", func(path string, e os.DirEntry, err error) error {
 		if err == nil && strings.HasSuffix(path, ".go") {
 			paths = append(paths, filepath.ToSlash(path))
 		}
@@ -33,7 +32,7 @@ func TestTheMapOfTheHouseNamesEveryFileAndEveryNameExists(t *testing.T) {
 	require.NoError(t, err)
 	for _, name := range whole {
 		if !slices.ContainsFunc(paths, func(path string) bool { return strings.HasSuffix(path, name) }) {
-			t.Errorf("docs/architecture.md names %s, which is nowhere", name[1:])
+			t.Errorf("the map names %s, which is nowhere", name[1:])
 		}
 	}
 	for _, dir := range []string{"durable", "operate", "internal/desk", "internal/history", "internal/payload", "internal/outline", "internal/commit", "internal/storeclock", "internal/archiver", "internal/cleaner", "internal/faults", "internal/telemetry", "store", "store/sqlite", "store/postgres", "store/memory"} {
@@ -46,7 +45,7 @@ func TestTheMapOfTheHouseNamesEveryFileAndEveryNameExists(t *testing.T) {
 				continue
 			}
 			if !named[name] {
-				t.Errorf("docs/architecture.md does not say where %s/%s belongs", dir, name)
+				t.Errorf("neither docs/architecture.md nor docs/internals/files.md says where %s/%s belongs", dir, name)
 			}
 		}
 	}

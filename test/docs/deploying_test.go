@@ -26,8 +26,8 @@ func TestTheGuideGivesCloseItsTime(t *testing.T) {
 }
 
 // The page that says who may act shows a handler that is compiled and run.
-func TestTheHTTPPageShowsTheExample(t *testing.T) {
-	blocks := goBlock.FindAllStringSubmatch(read(t, "docs/http-api.md"), -1)
+func TestThePageOfTheDashboardShowsTheExample(t *testing.T) {
+	blocks := goBlock.FindAllStringSubmatch(read(t, "docs/dashboard.md"), -1)
 	require.NotEmpty(t, blocks)
 	require.True(t, strings.Contains(read(t, "dashboard/example_test.go"), blocks[0][1]), "not in dashboard/example_test.go:\n%s", blocks[0][1])
 }

@@ -220,6 +220,10 @@ func TestTheDashboardNamesWhatIsExported(t *testing.T) {
 	require.Equal(t, []string{"durable_run_id"}, unknownIn(`durable_run_executing{durable_run_id="r"}`, series, labels))
 
 	queries := expressions(t, read(t, "docs/grafana/holdfast.json"))
+	_, alerts, found := strings.Cut(read(t, "docs/guides/observing.md"), "```promql\n")
+	require.True(t, found)
+	alerts, _, _ = strings.Cut(alerts, "```")
+	queries = append(queries, strings.Split(strings.TrimSpace(alerts), "\n")...)
 	require.Greater(t, len(queries), 20)
 	for _, q := range queries {
 		require.Empty(t, unknownIn(q, series, labels), q)

@@ -1,6 +1,7 @@
 package docs_test
 
 import (
+	"regexp"
 	"strings"
 	"testing"
 
@@ -13,11 +14,11 @@ func TestGuidesShowTheExamples(t *testing.T) {
 		code   string
 		blocks int
 	}{
-		"docs/guides/state.md":         {"durable/example_state_test.go", 3},
+		"docs/rules.md":                {"durable/example_state_test.go", 3},
 		"docs/guides/testing.md":       {"durable/durabletest/example_test.go", 2},
 		"docs/guides/transactions.md":  {"durable/example_transact_test.go", 2},
 		"docs/guides/changing-code.md": {"durable/example_guide_test.go", 2},
-		"docs/guides/clients.md":       {"dashboard/example_clients_test.go", 2},
+		"docs/guides/processes.md":     {"dashboard/example_clients_test.go", 2},
 		"docs/guides/coming-from.md":   {"durable/example_coming_test.go", 1},
 		"docs/guides/queues.md":        {"durable/example_queue_test.go", 1},
 	} {
@@ -44,4 +45,21 @@ func TestResumingIsExplained(t *testing.T) {
 			require.Contains(t, text, part, page)
 		}
 	}
+}
+
+var codeConstant = regexp.MustCompile(`(?m)^\s*(?:const )?Code\w+\s*=\s*"([a-z_]+)"`)
+
+// Who has the code of a run that does not continue finds what to do about it.
+func TestTheGuideToTroublesHasEveryCode(t *testing.T) {
+	page := read(t, "docs/guides/troubleshooting.md")
+	_, codes, found := strings.Cut(page, "## By code")
+	require.True(t, found)
+	n := 0
+	for _, file := range []string{"durable/codes.go", "internal/stuck/stuck.go", "internal/history/reason.go", "internal/claims/act.go", "store/executor.go"} {
+		for _, m := range codeConstant.FindAllStringSubmatch(read(t, file), -1) {
+			n++
+			require.Contains(t, codes, "`"+m[1]+"`", "%s has this code", file)
+		}
+	}
+	require.Greater(t, n, 20)
 }

@@ -48,8 +48,56 @@ func TestLinksAreRelativeToTheirPage(t *testing.T) {
 	require.Equal(t, []string{"docs/b.md", "README.md"}, got)
 }
 
-// A page that no index leads to is a page that nobody finds. Decisions are
-// found by their number.
+var (
+	heading     = regexp.MustCompile(`(?m)^#+ (.+)$`)
+	notInAnchor = regexp.MustCompile(`[^\p{L}\p{N} _-]`)
+)
+
+// anchors returns what the headings of a page are linked by.
+func anchors(text string) map[string]bool {
+	found := map[string]bool{}
+	for _, m := range heading.FindAllStringSubmatch(fenced.ReplaceAllString(text, ""), -1) {
+		found[strings.ReplaceAll(notInAnchor.ReplaceAllString(strings.ToLower(m[1]), ""), " ", "-")] = true
+	}
+	return found
+}
+
+func TestLinksToAPartOfAPageFindIt(t *testing.T) {
+	parts := 0
+	for _, page := range files(t, ".md") {
+		for _, m := range link.FindAllStringSubmatch(fenced.ReplaceAllString(read(t, page), ""), -1) {
+			to, part, ok := strings.Cut(m[1], "#")
+			if !ok || strings.Contains(to, "://") {
+				continue
+			}
+			parts++
+			target := page
+			if to != "" {
+				target = path.Join(path.Dir(page), to)
+			}
+			if !anchors(read(t, target))[part] {
+				t.Errorf("%s links to #%s of %s, which has no such heading", page, part, target)
+			}
+		}
+	}
+	require.Greater(t, parts, 20)
+	require.True(t, anchors("## Who may act, over HTTP?\n")["who-may-act-over-http"])
+}
+
+// The index of the decisions has each of them.
+func TestEveryDecisionIsInTheIndex(t *testing.T) {
+	index := read(t, "docs/adr/README.md")
+	for _, page := range files(t, ".md") {
+		if name, ok := strings.CutPrefix(page, "docs/adr/"); ok && name != "README.md" {
+			if !strings.Contains(index, "]("+name+")") {
+				t.Errorf("docs/adr/README.md has no line for %s", name)
+			}
+		}
+	}
+}
+
+// A page that no index leads to is a page that no reader finds. Decisions have an
+// index of their own.
 func TestEveryPageIsInTheIndex(t *testing.T) {
 	indexed := map[string]bool{"docs/README.md": true}
 	for _, to := range links("docs/README.md", read(t, "docs/README.md")) {

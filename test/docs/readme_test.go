@@ -32,9 +32,9 @@ func TestREADMECommandsExist(t *testing.T) {
 	require.Equal(t, 2, found)
 }
 
-// The page that a newcomer begins with has the program as it is compiled and run.
+// The page on deploying has the program as it is compiled and run.
 func TestTheProgramOfTheGuideIsTheExample(t *testing.T) {
-	blocks := goBlock.FindAllStringSubmatch(read(t, "docs/guides/program.md"), -1)
+	blocks := goBlock.FindAllStringSubmatch(read(t, "docs/guides/deploying.md"), -1)
 	require.Len(t, blocks, 1)
 	require.True(t, strings.HasSuffix(read(t, "examples/program/main.go"), "\n"+blocks[0][1]))
 }

@@ -461,7 +461,7 @@ func (s *state) refusal(t *testing.T, d *door, got said, where string) {
 
 // The page of the documentation is this table.
 func TestThePageOfDoorsIsTheTable(t *testing.T) {
-	const page = "../../docs/doors.md"
+	const page = "../../docs/internals/doors.md"
 	var b strings.Builder
 	b.WriteString(head)
 	for _, s := range states() {
@@ -493,14 +493,14 @@ func TestThePageOfDoorsIsTheTable(t *testing.T) {
 	require.Equal(t, b.String(), string(have), "write it again with HOLDFAST_WRITE_DOCS=1 go test ./test/doors")
 }
 
-const head = `# Doors
+const head = `# What does a resume answer in each state, through each door?
 
 A run is resumed through the library, the HTTP API, the form of a page, or the
 terminal. All of them call ` + "`Operator.Resume`" + `, which makes one set of checks before
 anything is written or answered, in this order:
 
 1. the run exists;
-2. its row and its events agree, or can be repaired ([recovery.md](recovery.md));
+2. its row and its events agree, or can be repaired ([recovery.md](../recovery.md));
 3. its status allows it;
 4. it has a checkpoint, and what is recorded can be read;
 5. the code that is here fits the history: the function is replayed to the point that it had reached. No body of a step runs, and nothing is recorded;
@@ -511,7 +511,7 @@ workflow's code cannot make the fifth check: it says so (` + "`unchecked`" + ` i
 hands the run to a program that has it. After a refusal nothing has changed.
 
 A run that failed continues from the failure that ended it: the step has all its
-attempts again, whichever door it came through ([ADR 28](adr/0028-a-door-is-a-door.md)).
+attempts again, whichever door it came through ([ADR 28](../adr/0028-a-door-is-a-door.md)).
 
 A test drives every state through every door. This table is what it has found
 (` + "`test/doors`" + `).

@@ -12,9 +12,9 @@ import (
 	"github.com/holdfast-dev/holdfast/test/otlptest"
 )
 
-// page is docs/telemetry.md, which says what is exported.
-func page(t *testing.T) string {
-	b, err := os.ReadFile("../../docs/telemetry.md")
+// page is one of docs/traces.md and docs/telemetry.md, which say what is exported.
+func page(t *testing.T, name string) string {
+	b, err := os.ReadFile("../../docs/" + name)
 	require.NoError(t, err)
 	return string(b)
 }
@@ -53,7 +53,7 @@ func paths(lines []string) []string {
 // documented is the tree of the page, without the marks that draw it and without
 // the remarks behind "#".
 func documented(t *testing.T) []string {
-	_, rest, found := strings.Cut(page(t), "```text\nstart order")
+	_, rest, found := strings.Cut(page(t, "traces.md"), "```text\nstart order")
 	require.True(t, found, "the page has no tree")
 	text, _, _ := strings.Cut(rest, "```")
 	plain := strings.NewReplacer("│", " ", "├", " ", "└", " ", "─", " ")
@@ -70,11 +70,8 @@ var attributeRow = regexp.MustCompile("(?m)^\\| ((?:`[a-z._]+`(?:, )?)+) \\|")
 // requireAttributes compares the attributes that were exported with the table of
 // the page, both ways.
 func requireAttributes(t *testing.T, spans []otlptest.Span) {
-	text := page(t)
-	_, section, _ := strings.Cut(text, "## Traces")
-	section, _, _ = strings.Cut(section, "## Metrics")
 	listed := map[string]bool{}
-	for _, row := range attributeRow.FindAllStringSubmatch(section, -1) {
+	for _, row := range attributeRow.FindAllStringSubmatch(page(t, "traces.md"), -1) {
 		for _, name := range strings.Split(row[1], ", ") {
 			listed[strings.Trim(name, "`")] = true
 		}
@@ -100,20 +97,20 @@ func requireAttributes(t *testing.T, spans []otlptest.Span) {
 		require.NotEmpty(t, s.Attributes["durable.run.id"], "%s names its run", s.Name)
 	}
 	for k := range seen {
-		require.True(t, listed[k], "%s is exported and not in the table of docs/telemetry.md", k)
+		require.True(t, listed[k], "%s is exported and not in the table of docs/traces.md", k)
 	}
 	for k := range listed {
 		switch k {
 		case "exception.message", "durable.forked.run.id", "durable.code": // see package durable: OmitTexts, a fork, recovery
 		default:
-			require.True(t, seen[k], "%s is in the table of docs/telemetry.md and was not exported", k)
+			require.True(t, seen[k], "%s is in the table of docs/traces.md and was not exported", k)
 		}
 	}
 }
 
 // requireMetrics compares what the last life has sent with what it has done.
 func requireMetrics(t *testing.T, points []otlptest.Point) {
-	text := page(t)
+	text := page(t, "telemetry.md")
 	got := map[string]float64{}
 	for _, p := range points {
 		require.Contains(t, text, fmt.Sprintf("| `%s` | `%s` |", p.Metric, p.Unit), "docs/telemetry.md lists it")

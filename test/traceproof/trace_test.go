@@ -108,7 +108,7 @@ func TestThreeLivesOfARunAreOneTraceAtARealReceiver(t *testing.T) {
 			require.Equal(t, attemptsOf(t, o, "order-42", "order-42/parcel", "undone-1"), got)
 		})
 		t.Run("the tree is as documented", func(t *testing.T) {
-			require.ElementsMatch(t, paths(documented(t)), paths(shapeOf(tree)), "docs/telemetry.md shows another tree than was received")
+			require.ElementsMatch(t, paths(documented(t)), paths(shapeOf(tree)), "docs/traces.md shows another tree than was received")
 		})
 		t.Run("segments are linked, and counted what was replayed", func(t *testing.T) {
 			var segments []*otlptest.Node
