@@ -57,6 +57,7 @@ type child struct {
 func startChild(s *scope, def *definition, id string, input []byte, o *startOptions) (*child, error) {
 	r := s.run
 	ch := &child{abandon: o.abandon}
+	ch.call.codeless = o.checkCode(r.eng, def)
 	if err := s.begin(&ch.call, def.name, history.CallChild); err != nil {
 		return nil, err
 	}

@@ -28,7 +28,7 @@ var letter = durable.Define("letter", func(ctx context.Context, _ string) (strin
 
 // writer is its parent, which says what it has seen of the end of its child.
 var writer = durable.Define("writer", func(ctx context.Context, id string) (string, error) {
-	c, err := letter.Start(ctx, id, "")
+	c, err := durable.Ref[string, string]("letter").Start(ctx, id, "") // it may be another process's
 	if err != nil {
 		return "", err
 	}

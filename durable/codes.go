@@ -25,6 +25,8 @@ const (
 	CodeApproval          = history.CodeApproval // waiting for a person
 	// CodeChildMissing: it waits for a child that is not in the store.
 	CodeChildMissing = stuck.CodeChildMissing
+	// CodeChildNotRegistered: it is about to start a child whose code is not in the program.
+	CodeChildNotRegistered = stuck.CodeChildNotRegistered
 	// CodeRecovered: it was repaired; its policy leaves resuming to a person.
 	CodeRecovered = history.CodeRecovered
 	// CodeUnrecorded: the outcome of a durable call could not be recorded.

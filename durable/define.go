@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"reflect"
+	"strings"
 
 	"github.com/holdfast-dev/holdfast/internal/payload"
 	"github.com/holdfast-dev/holdfast/store"
@@ -100,8 +101,9 @@ func Define[I, O any](name string, fn func(ctx context.Context, in I) (O, error)
 	return &Workflow[I, O]{def: d}
 }
 
-// Ref names a workflow whose code is not linked into this program: it can be
-// started and waited for here, and runs where it is defined.
+// Ref names a workflow that another program executes: it can be started and waited for here,
+// and runs where its code is in Options.Workflows. Start refuses a workflow that Define has
+// made and that is not there.
 func Ref[I, O any](name string) *Workflow[I, O] {
 	d := &definition{name: name}
 	d.err = d.check()
@@ -176,6 +178,34 @@ func newDefinitions(list []Definition, queues []string) (*definitions, error) {
 		ds.served = append(ds.served, store.Served{Workflow: name, Versions: vs, Queues: queues})
 	}
 	return ds, nil
+}
+
+// notHereError refuses the start of a workflow whose code is not in Options.Workflows.
+type notHereError struct {
+	Workflow string
+	Version  string
+	Have     []string // its versions that are registered
+}
+
+func (e *notHereError) Error() string {
+	what := "workflow " + e.Workflow
+	if len(e.Have) > 0 {
+		what = fmt.Sprintf("version %s of %s", e.Version, what) + " (registered: " + strings.Join(e.Have, ", ") + ")"
+	}
+	return fmt.Sprintf("durable: the code of %s is not in this engine: add the value that durable.Define returned to Options.Workflows or, if another program executes it, start it with durable.Ref(%q)", what, e.Workflow)
+}
+
+// Is matches ErrNotRegistered.
+func (e *notHereError) Is(target error) bool { return target == ErrNotRegistered }
+
+// checkCode returns why this engine cannot execute a run that it is to start: it was made by
+// Define, and is not in Options.Workflows. A run that is only put in line is for any engine.
+func (o *startOptions) checkCode(e *Engine, def *definition) error {
+	ds := e.program.defs
+	if def.call == nil || o.line.waits() || o.tx != nil || ds.find(def.name, def.version) != nil {
+		return nil
+	}
+	return &notHereError{Workflow: def.name, Version: def.version, Have: ds.versions(def.name)}
 }
 
 // find returns the code for a run, nil if there is none.

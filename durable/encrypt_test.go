@@ -424,7 +424,9 @@ func TestMailThatCannotBeDecryptedParksTheReceiverAndIsKept(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		waiting := durable.Define("w", func(ctx context.Context, _ int) (string, error) { return durable.Await[string](ctx, "s") })
 		child := durable.Define("child", func(ctx context.Context, _ int) (string, error) { return durable.Await[string](ctx, "go") })
-		parent := durable.Define("parent", func(ctx context.Context, _ int) (string, error) { return child.Run(ctx, "c", 0) })
+		parent := durable.Define("parent", func(ctx context.Context, _ int) (string, error) {
+			return durable.Ref[int, string]("child").Run(ctx, "c", 0)
+		})
 		w.boot(t, with(waiting, parent))
 		start(t, w, waiting, "r", 0)
 		start(t, w, parent, "p", 0)

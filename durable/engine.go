@@ -367,7 +367,7 @@ func newTracing(e *Engine) telemetry.Tracing {
 }
 
 // parkedCodes are the reasons for which an interrupted run may be unable to go on.
-var parkedCodes = []string{CodeDefinitionChanged, CodeUndecodable, CodeDamaged, CodeNotRegistered, CodeChildMissing, CodeUnrecorded}
+var parkedCodes = []string{CodeDefinitionChanged, CodeUndecodable, CodeDamaged, CodeNotRegistered, CodeChildNotRegistered, CodeChildMissing, CodeUnrecorded}
 
 // quarantinedRuns are failed runs, as far as the store knows, about which an
 // operator is to decide.

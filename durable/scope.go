@@ -128,6 +128,8 @@ type call struct {
 	placed bool
 	// limited: it is to wait with a context that has a deadline of the code's own.
 	limited bool
+	// codeless: the code of the child run that it starts is not here.
+	codeless error
 }
 
 // done reports whether the history holds the call's outcome.
@@ -171,6 +173,9 @@ func (s *scope) begin(c *call, name string, kind history.CallKind) error {
 		err = s.mayPlace(c, kind)
 		if err == nil {
 			err = s.mayWait(c.key, c.limited)
+		}
+		if err == nil && c.codeless != nil && !s.ended && s.stopped() == nil {
+			err = s.run.misused(s.run.die(&death{kind: deathParked, code: CodeChildNotRegistered, err: fmt.Errorf("run %s: %s is not started: %w", s.run.id, c.key, c.codeless)}))
 		}
 		if err == nil && s.run.rehearsal != nil {
 			s.run.rehearsal.insert(c)

@@ -65,8 +65,9 @@ func (o *startOptions) apply(ctx context.Context, e *Engine, id string, list []S
 // Start records a new run and returns a handle on it once the record is
 // durable. Start is idempotent by id: if the run exists with the same workflow and input,
 // the handle is on that run; with another workflow or input, the error is a
-// *ConflictError. If this engine has the workflow's code, it executes the run from now
-// on; otherwise an executor that serves the workflow does. A run that an option puts in line
+// *ConflictError. This engine executes the run from now on. If the workflow is not in its
+// Options.Workflows, the error matches ErrNotRegistered, and nothing was started; a Ref starts
+// what an engine elsewhere executes. A run that an option puts in line
 // (OnQueue, Delay, StartAt, Debounce) is only recorded; see Enqueue.
 //
 // The end of ctx, or its deadline, ends the wait and never touches the run.
@@ -75,7 +76,8 @@ func (o *startOptions) apply(ctx context.Context, e *Engine, id string, list []S
 // same durable write that records the call: however the process ends, there is one child
 // or none. With AutoID the child's id is the parent's id and the call's key, such as
 // "order-42/ship", with a suffix if another run has that id. When the parent ends, its
-// children are cancelled, unless Abandon says otherwise.
+// children are cancelled, unless Abandon says otherwise. If the child's code is missing here, the
+// parent is parked (CodeChildNotRegistered) until it is executed by an engine that has it.
 func (w *Workflow[I, O]) Start(ctx context.Context, id string, in I, o ...StartOption) (*Run[O], error) {
 	e, err := engineOf(ctx)
 	if err != nil {
@@ -102,6 +104,11 @@ func (w *Workflow[I, O]) Start(ctx context.Context, id string, in I, o ...StartO
 		return nil, fmt.Errorf("durable: starting run %q of workflow %s: %w", id, w.def.name, err)
 	}
 	opts.input = reflect.TypeFor[I]()
+	if !inRun {
+		if err := opts.checkCode(e, w.def); err != nil {
+			return nil, err
+		}
+	}
 	if opts.tx != nil {
 		id, err := opts.startIn(ctx, e, w.def, id, input)
 		if err != nil {

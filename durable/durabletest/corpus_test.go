@@ -478,7 +478,7 @@ var corpusWrong = []wrong{
 	{name: "a child whose workflow the test does not have", fn: func(ctx context.Context, in int) (string, error) {
 		_, err := corpusChild.Run(ctx, durable.AutoID, in)
 		return "", err
-	}, says: []string{"at child run corpus-child", "durabletest.Engine(durable.Options{Workflows"}},
+	}, says: []string{"corpus-child", "Options.Workflows"}},
 	{name: "an empty name of a step", fn: func(ctx context.Context, in int) (string, error) {
 		_, err := step(ctx, "", in)
 		return "", err

@@ -61,7 +61,7 @@ func examine[I, O any](t testing.TB, wf *durable.Workflow[I, O], in I, o []Optio
 	c := configOf(o)
 	s := &survival{config: c, defs: []durable.Definition{wf}}
 	s.start = func(ctx context.Context, o ...durable.StartOption) error {
-		_, err := wf.Start(ctx, RunID, in, append(append([]durable.StartOption(nil), c.start...), o...)...)
+		_, err := wf.Enqueue(ctx, RunID, in, append(append([]durable.StartOption(nil), c.start...), o...)...)
 		return err
 	}
 	s.wait = func(ctx context.Context) (any, error) {

@@ -17,15 +17,16 @@ import (
 // The codes of stuck runs. Those that history knows, and store.CodeNotRegistered, are
 // among them.
 const (
-	CodeChildMissing      = "child_missing"
-	CodeDamaged           = "damaged"
-	CodeDefinitionChanged = "definition_changed"
-	CodeOrphaned          = "orphaned"
-	CodePaused            = "paused"
-	CodeQuarantined       = "quarantined"
-	CodeStranded          = "stranded"
-	CodeUndecodable       = "undecodable"
-	CodeUnrecoverable     = "unrecoverable"
+	CodeChildMissing       = "child_missing"
+	CodeChildNotRegistered = "child_not_registered"
+	CodeDamaged            = "damaged"
+	CodeDefinitionChanged  = "definition_changed"
+	CodeOrphaned           = "orphaned"
+	CodePaused             = "paused"
+	CodeQuarantined        = "quarantined"
+	CodeStranded           = "stranded"
+	CodeUndecodable        = "undecodable"
+	CodeUnrecoverable      = "unrecoverable"
 )
 
 // A Run is a run that cannot go on: why, and what to do.
@@ -58,6 +59,8 @@ func Of(row *store.Run, code, reason string) Run {
 		s.Next = fmt.Sprintf("Engine.Unpause(ctx, %q)", row.ID)
 	case CodeUndecodable:
 		s.Next = fmt.Sprintf("run a program that can read it (Options.Types, Encrypt and Codec; the type in the code), then operate.On(engine).Resume(ctx, %q)", row.ID)
+	case CodeChildNotRegistered:
+		s.Next = fmt.Sprintf("add the child's workflow to Options.Workflows, and call Recover or operate.On(engine).Resume(ctx, %q); what another program executes is started with durable.Ref", row.ID)
 	case CodeChildMissing:
 		s.Next = AdviceMissing(row)
 	case history.CodeImporting:

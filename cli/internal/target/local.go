@@ -256,7 +256,7 @@ func (l *Local) nextFor(ctx context.Context, one durable.Stuck) string {
 	switch one.Code {
 	case durable.CodePaused:
 		return l.commands.Self("unpause", one.RunID)
-	case durable.CodeQuarantined, durable.CodeUndecodable, durable.CodeDefinitionChanged, durable.CodeUnrecorded, durable.CodeChildMissing:
+	case durable.CodeQuarantined, durable.CodeUndecodable, durable.CodeDefinitionChanged, durable.CodeUnrecorded, durable.CodeChildMissing, durable.CodeChildNotRegistered:
 		return l.commands.Self("resume", one.RunID, "--dry-run")
 	case durable.CodeDamaged:
 		if one.Reason == durable.ErrNoHistory.Error() {

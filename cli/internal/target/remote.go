@@ -274,7 +274,7 @@ func (r *Remote) Stuck(ctx context.Context, _ int) ([]Stuck, error) {
 		switch one.Code {
 		case durable.CodePaused:
 			next = r.commands.Self("unpause", one.RunID)
-		case durable.CodeQuarantined, durable.CodeUndecodable, durable.CodeDefinitionChanged, durable.CodeUnrecorded, operate.CodeOrphaned, durable.CodeChildMissing, durable.CodeStranded:
+		case durable.CodeQuarantined, durable.CodeUndecodable, durable.CodeDefinitionChanged, durable.CodeUnrecorded, operate.CodeOrphaned, durable.CodeChildMissing, durable.CodeChildNotRegistered, durable.CodeStranded:
 			next = r.commands.Self("resume", one.RunID, "--dry-run")
 		}
 		out = append(out, Stuck{ID: one.RunID, Workflow: one.Workflow, Code: one.Code, Reason: one.Reason, Next: next})
