@@ -225,13 +225,13 @@ func (m *mapping[I, O]) feed(f *feeding[I]) {
 			}
 			continue
 		}
-		if m.scope.ended {
-			break // nothing new begins in a scope that has ended
-		}
 		if m.call.done() {
 			// The Map had stopped, and was ended with this item undone.
 			m.leave(n)
 			continue
+		}
+		if m.scope.ended {
+			break // nothing new begins in a scope that has ended
 		}
 		if r.dead.Load() != nil || n >= m.most && m.scope.stopped() != nil {
 			break // the source may be endless

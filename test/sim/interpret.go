@@ -34,13 +34,17 @@ func (n *Node) outcome(shaken bool) fate {
 	return f
 }
 
+// exits is the fate of a body that ends its goroutine, which is that of the workflow function.
+// A replay returns the failure that was recorded before.
+var exits = fate{fails: true, breaks: true}
+
 // fate of a node, Handled or not.
 func (n *Node) fate(shaken bool) fate {
 	switch n.Do {
 	case Step, Relaxed, Long, Draw, Retry, Progress:
 		switch {
 		case n.Fails > 0 && n.How == ByExit:
-			return fate{breaks: true} // the goroutine of the workflow function is that of the body
+			return exits
 		case n.Fails >= n.attempts():
 			return fate{fails: true}
 		}
@@ -48,7 +52,7 @@ func (n *Node) fate(shaken bool) fate {
 	case Once:
 		switch {
 		case n.Fails > 0 && n.How == ByExit:
-			return fate{fails: shaken, breaks: true}
+			return exits
 		case n.Fails > 0:
 			return fate{fails: true}
 		}

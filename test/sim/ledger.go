@@ -339,21 +339,27 @@ func (l *ledger) endedAttempt(x *pass, a durable.AttemptInfo) bool {
 	return b.begun[a.Number] > 0 && b.running[a.Number] == 0
 }
 
-// progressSaved notes what SaveProgress returned.
-func (l *ledger) progressSaved(x *pass, a durable.AttemptInfo, err error) {
+// savesProgress notes that progress is about to be saved: until SaveProgress returns, it may
+// be there or not.
+func (l *ledger) savesProgress(x *pass, a durable.AttemptInfo) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.run(x.run).lineage != x.lineage {
 		return
 	}
 	b := l.book(x.run, x.gen, x.lineage, a.Key)
-	switch {
-	case err == nil && !x.process.isDead():
-		b.saved = []int{a.Number}
-	case len(b.saved) == 0:
-		b.saved = []int{0, a.Number} // 0: there may be none
-	default:
-		b.saved = append(b.saved, a.Number)
+	if len(b.saved) == 0 {
+		b.saved = []int{0} // there may be none
+	}
+	b.saved = append(b.saved, a.Number)
+}
+
+// progressSaved notes what SaveProgress returned.
+func (l *ledger) progressSaved(x *pass, a durable.AttemptInfo, err error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if err == nil && !x.process.isDead() && l.run(x.run).lineage == x.lineage {
+		l.book(x.run, x.gen, x.lineage, a.Key).saved = []int{a.Number}
 	}
 }
 

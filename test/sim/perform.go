@@ -281,6 +281,7 @@ func (x *pass) progress(ctx context.Context, a durable.AttemptInfo, n *Node) {
 	if err == nil {
 		x.sim.ledger.progressRead(x, a, v, ok)
 	}
+	x.sim.ledger.savesProgress(x, a)
 	x.sim.ledger.progressSaved(x, a, durable.SaveProgress(ctx, a.Number))
 	go func() { // a goroutine that the body leaves behind
 		time.Sleep(n.For + 300*time.Millisecond)

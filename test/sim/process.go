@@ -49,7 +49,7 @@ func (s *sim) boot() {
 		if p.isOver() {
 			return
 		}
-		if try == 100 {
+		if try == 1000 {
 			s.fail("an engine does not open: %v", err)
 			return
 		}
@@ -62,7 +62,7 @@ func (s *sim) boot() {
 		if err == nil {
 			return
 		}
-		if try == 100 && !p.isOver() {
+		if try == 1000 && !p.isOver() {
 			s.fail("Recover does not succeed: %v", err)
 			return
 		}
