@@ -3,6 +3,7 @@ package docs_test
 import (
 	"context"
 	"fmt"
+	"net/http"
 	"os"
 	"path/filepath"
 	"testing"
@@ -25,7 +26,7 @@ import (
 
 // What pages show of the use of a package, and no example has. It is compiled, and not
 // called: TestWhatAPageShowsIsCompiled finds it here.
-var _ = []any{keepArchive, restoreArchive, startFromArchive, nightly, day, repair, goBack, vet, oneTree, mount, traceIDs, mine{}.TestConformance, mine{}.TestMain, mine{}.TestRecovery}
+var _ = []any{keepArchive, restoreArchive, startFromArchive, nightly, day, repair, goBack, vet, oneTree, mount, traceIDs, resumeAll, handler, mine{}.TestConformance, mine{}.TestMain, mine{}.TestRecovery}
 
 type order struct{ ID string }
 
@@ -123,6 +124,33 @@ func oneTree(ctx context.Context, release *durable.Workflow[order, string], dir 
 	}
 	run, err := release.Start(ctx, "release-7", in, opts...)
 	return run, err
+}
+
+func resumeAll(ctx context.Context, eng *durable.Engine) {
+	f := store.Filter{Workflows: []string{"checkout"}, Codes: []string{durable.CodeDefinitionChanged}}
+	for plan, err := range operate.On(eng).ResumeAll(ctx, f, operate.ResumeOptions{}) { // DryRun: true only lists them
+		fmt.Println(plan.RunID, plan, err)
+	}
+}
+
+func handler(eng *durable.Engine, flow *durable.Workflow[int, string]) *http.ServeMux {
+	mux := http.NewServeMux()
+	mux.HandleFunc("POST /refunds/{id}", func(w http.ResponseWriter, r *http.Request) {
+		ctx := durable.NewContext(r.Context(), eng)
+		if _, err := flow.Start(ctx, r.PathValue("id"), 30); err != nil { // durable when it returns
+			http.Error(w, err.Error(), http.StatusInternalServerError)
+			return
+		}
+		w.WriteHeader(http.StatusAccepted)
+	})
+	mux.HandleFunc("POST /refunds/{id}/approve", func(w http.ResponseWriter, r *http.Request) {
+		if err := eng.Signal(r.Context(), r.PathValue("id"), "approved", true); err != nil {
+			http.Error(w, err.Error(), http.StatusConflict)
+			return
+		}
+		w.WriteHeader(http.StatusAccepted)
+	})
+	return mux
 }
 
 func mount(root *cobra.Command, eng *durable.Engine) int {
