@@ -10,6 +10,7 @@ import (
 
 	"go.opentelemetry.io/otel/attribute"
 
+	"github.com/holdfast-dev/holdfast/internal/commit"
 	"github.com/holdfast-dev/holdfast/internal/goroutine"
 	"github.com/holdfast-dev/holdfast/internal/guard"
 	"github.com/holdfast-dev/holdfast/internal/history"
@@ -131,6 +132,8 @@ type awaiting struct {
 	read func(s *payload.Sealer, at payload.Place, env []byte) (sent string, err error)
 	// request is the id of the message that was taken, if it is a request.
 	request string
+	// recorded: the receipt of the message is durable; see accept.
+	recorded bool
 }
 
 // kindSaid returns the kind of call that the events of the wait name, where their types
@@ -201,6 +204,11 @@ func (a *awaiting) wait(ctx context.Context, s *scope) error {
 		}
 		a.trace(&c, began, telemetry.OutcomeTimedOut, nil)
 		return &TimeoutError{RunID: r.id, Key: c.key, After: a.timeout}
+	}
+	if a.recorded {
+		consumed = true
+		a.trace(&c, began, telemetry.OutcomeOK, m)
+		return nil
 	}
 	d := &history.WaitEnd{Kind: a.kindSaid(), Message: m.Seq}
 	if a.call == history.CallRequest {
@@ -294,14 +302,55 @@ func (a *awaiting) open(c *call, wait *mail.Wait) (*store.Message, error) {
 		return nil, err
 	}
 	r.eng.archiver.Waits(r.ctx, r.id)
-	late, err := s.waitFor(p, wait.Ready())
-	switch {
-	case err != nil:
-		return nil, err
-	case late && !r.inbox.Withdraw(wait):
-		return nil, nil
+	if a.kind == store.KindSignal {
+		r.inbox.Listen(wait)
 	}
-	return wait.Got(), nil
+	for {
+		late, err := s.waitFor(p, wait.Ready())
+		switch {
+		case err != nil:
+			return nil, err
+		case late && !r.inbox.Withdraw(wait):
+			return nil, nil
+		}
+		if !r.inbox.Offered(wait) || a.accept(c, wait) {
+			return wait.Got(), nil
+		}
+		if err := r.waits.sync(); err != nil {
+			return nil, err
+		}
+	}
+}
+
+// accept records a message that its sender has not recorded, with its receipt, in one change. If
+// that cannot be done at once, or is refused, it declines, and the message comes again.
+func (a *awaiting) accept(c *call, wait *mail.Wait) bool {
+	s, r, m := c.scope, c.scope.run, wait.Got()
+	env, err := r.eng.sealer.Unseal(payload.PlaceOfMessage(r.id, m), m.Payload)
+	if err == nil {
+		_, err = a.read(r.eng.sealer, payload.Place{}, env)
+	}
+	if err != nil || !s.preface.empty() || r.rehearsal != nil {
+		r.inbox.Decline(wait)
+		return false
+	}
+	before, sent := m.Seq-1, *m
+	sent.Seq = 0
+	ev := store.Event{Type: store.SignalReceived, Key: c.key, Ordinal: c.ordinal, Payload: env, Data: history.Encode(&history.WaitEnd{Kind: a.kindSaid(), Message: m.Seq})}
+	w := &commit.Write{Events: []store.Event{ev}, Send: []store.Message{sent}, Expect: store.Expect{Inbox: &before}, Alone: true, FailFast: true}
+	w.Then = func(err error) {
+		if a.recorded = err == nil; a.recorded {
+			r.inbox.Record(wait)
+		}
+	}
+	r.sealEvents(w.Events, r.row.Branch)
+	if _, err := r.eng.committer.CommitNow(&r.log, w); err != nil || !a.recorded {
+		r.inbox.Decline(wait)
+		return false
+	}
+	r.recordedOnce.Do(func() { close(r.recorded) })
+	c.placed, s.lastAt = false, w.At()
+	return true
 }
 
 // answered returns the recorded outcome of a wait that has ended.

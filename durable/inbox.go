@@ -3,6 +3,7 @@ package durable
 import (
 	"context"
 	"errors"
+	"fmt"
 	"math"
 	"sync"
 	"sync/atomic"
@@ -137,6 +138,31 @@ func (b *inbox) hand(m *store.Message, seq int64) bool {
 	}
 	r.eng.archiver.Want(r.id, store.Waiting) // a message that no wait wants changes nothing else
 	return true
+}
+
+// offer lets the run record a message that is about to be sent to it together with its receipt, if
+// one of its waits is to get it: one commit instead of two. If recorded is false, nothing is in the
+// store, or the message under its id. ctx ends the wait, not the record. The id of m must be new.
+func (b *inbox) offer(ctx context.Context, m *store.Message) (recorded bool, err error) {
+	r := b.run
+	if ctx.Err() != nil || errInTransaction(ctx) != nil || !r.isLoaded() || r.dead.Load() != nil || !r.eng.committer.Idle() {
+		return false, nil
+	}
+	o := b.Offer(m)
+	if o == nil {
+		return false, nil
+	}
+	select {
+	case recorded = <-o.Recorded():
+		return recorded, nil
+	case <-ctx.Done():
+	}
+	select {
+	case recorded = <-o.Recorded():
+		return recorded, nil
+	default:
+		return false, fmt.Errorf("%w: %w", store.ErrUnknown, context.Cause(ctx))
+	}
 }
 
 // fetchLater is fetch on a goroutine of its own, unless one is about to read anyway.

@@ -49,6 +49,9 @@ func (r logOwner) Landed(c *store.Change) {
 		status = *c.Row.Status
 	}
 	r.eng.archiver.Want(r.id, status)
+	if c.Expect.Inbox != nil {
+		return // it has sent a message to itself, and received it: see awaiting.accept
+	}
 	for i := range c.Send {
 		r.eng.mailroom.sent(&c.Send[i], c.Sent[i])
 	}

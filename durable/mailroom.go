@@ -17,7 +17,9 @@ import (
 // this way:
 //
 //	Signal       (signal.go) checks and encodes it
-//	send         records it in the store, whose answer says which number it got
+//	send         offers it to the run, if that is executed here and waits for it: then the run
+//	             records the message with its receipt (inbox.offer, awaiting.accept), and that is
+//	             all. Else it records it in the store, whose answer says which number it got
 //	sent         knows whether its run is executed here
 //	inbox.hand   gives it to that run, if the run has read all messages before it, and
 //	             wakes the wait that wants it: await.go goes on. The store is not read
@@ -41,7 +43,8 @@ func (mr *mailroom) send(ctx context.Context, m store.Message) (err error) {
 	if err := store.CheckRunID(m.To); err != nil {
 		return err
 	}
-	if m.ID == "" {
+	unique := m.ID == ""
+	if unique {
 		// Known before it is sent, so that it can be sent again safely.
 		m.ID = newExecutorID()
 	}
@@ -50,7 +53,16 @@ func (mr *mailroom) send(ctx context.Context, m store.Message) (err error) {
 	mr.seal(&m)
 	change := store.Change{Send: []store.Message{m}, Sent: make([]int64, 1)}
 	defer mr.sending(change.Send)()
-	err = mr.eng.commitOne(ctx, change)
+	recorded := false
+	if r := mr.eng.roster.active(m.To); r != nil && unique && m.Kind == store.KindSignal {
+		recorded, err = r.inbox.offer(ctx, &m)
+	}
+	if recorded {
+		return nil
+	}
+	if err == nil {
+		err = mr.eng.commitOne(ctx, change)
+	}
 	var status *store.StatusError
 	switch {
 	case err == nil:

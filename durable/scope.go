@@ -281,6 +281,11 @@ type preface struct {
 	late                  *bool
 }
 
+// empty reports whether there is nothing to say.
+func (p *preface) empty() bool {
+	return p.item == "" && p.stopped == nil && p.stoppedWaits == nil && p.undoes == nil && p.late == nil
+}
+
 // tag writes the preface into an event, once.
 func (p *preface) tag(ev *store.Event) {
 	if p.item != "" {

@@ -1,6 +1,7 @@
 package commit
 
 import (
+	"context"
 	"sync/atomic"
 	"time"
 
@@ -30,6 +31,28 @@ func (c *Committer) takeLead() *leading {
 	l.now = 0
 	c.leader = l
 	return l
+}
+
+// CommitNow is Commit if that begins at once: nothing is being committed, and nothing of lg waits.
+// Otherwise it does nothing, and began is false.
+func (c *Committer) CommitNow(lg *Log, w *Write) (began bool, err error) {
+	c.mu.Lock()
+	if c.leader != nil || lg.Busy() || lg.StashesLocked() || len(lg.early) > 0 {
+		c.mu.Unlock()
+		return false, nil
+	}
+	if err := c.admit(lg, w); err != nil {
+		c.mu.Unlock()
+		return false, err
+	}
+	return true, c.lead(context.Background(), w, c.takeLead())
+}
+
+// Idle reports whether nothing is being committed.
+func (c *Committer) Idle() bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.leader == nil
 }
 
 // build returns the changes of the flights.

@@ -237,6 +237,9 @@ func (lg *Log) build() []store.Change {
 		}
 		c.Expect.Absent = c.Expect.Absent || w.Expect.Absent
 		c.Expect.NoCancel = c.Expect.NoCancel || w.Expect.NoCancel
+		if w.Expect.Inbox != nil {
+			c.Expect.Inbox = w.Expect.Inbox
+		}
 		c.Hold = append(c.Hold, w.Hold...)
 		c.Release = c.Release || w.Release
 		c.Yield = c.Yield || w.Yield

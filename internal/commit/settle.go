@@ -21,6 +21,8 @@ func (c *Committer) settle(flights []*Log, errs []error) {
 		case answer == closed:
 			lg.owner.Lose(ErrClosed)
 			c.land(lg, f.sent.unanswered(err, ErrClosed, ErrClosed))
+		case answer == lost && f.change[0].Expect.Inbox != nil:
+			c.refuse(lg, err)
 		case answer == lost:
 			lg.owner.Lose(fmt.Errorf("%w: %w", ErrLost, err))
 			c.land(lg, ErrLost)
@@ -28,6 +30,7 @@ func (c *Committer) settle(flights []*Log, errs []error) {
 			c.refuse(lg, err)
 		case answer == failed && f.mayFail():
 			lg.handBack()
+			lg.owner.RowRefused()
 			c.land(lg, fmt.Errorf("%w: %w", ErrUnavailable, err))
 		default:
 			stuck, why = append(stuck, lg), err

@@ -16,7 +16,9 @@ type Write struct {
 	Create *store.Run
 	Send   []store.Message
 	Start  []store.Change
-	Expect store.Expect // only Absent, NoCancel and Statuses are used
+	// Expect: only Absent, NoCancel and Inbox are used. If there are other messages than Inbox says,
+	// the write is refused, and the run goes on: whether it is lost, the next write finds out.
+	Expect store.Expect
 	Yield  bool
 	// Branching begins a generation with one of the events.
 	Branching *Branching
@@ -62,7 +64,7 @@ func (w *Write) Ends() bool { return w.Yield || w.Branching != nil }
 // plain reports whether w is nothing but events.
 func (w *Write) plain() bool {
 	return len(w.Events) > 0 && w.Row == nil && w.Create == nil && len(w.Send) == 0 && len(w.Start) == 0 && w.Branching == nil &&
-		!w.Expect.Absent && !w.Expect.NoCancel && len(w.Hold) == 0 && !w.Release && !w.Yield
+		!w.Expect.Absent && !w.Expect.NoCancel && w.Expect.Inbox == nil && len(w.Hold) == 0 && !w.Release && !w.Yield
 }
 
 // Recycle makes w, which is durable and had nothing but events, as it was before it had any.

@@ -29,6 +29,9 @@ type Box struct {
 	// back since the run was loaded. Their messages are kept for them.
 	absent []*Wait
 	handed int // messages that were given to a wait that has not left yet
+	// offered is a message that is not in the store yet, while the wait that it was given records
+	// it; nil: there is none.
+	offered *Offer
 }
 
 // A Wait is a wait for a message.
@@ -43,6 +46,8 @@ type Wait struct {
 	Asked  int64         // number of the event that asked for it; 0: not recorded yet, which orders it after all that are
 	ready  chan struct{} // closed when got is set
 	got    *store.Message
+	takes  bool   // it is listening, and records a message that it is offered at once
+	offer  *Offer // that of got, if it is not in the store yet
 }
 
 // wants reports whether m may be given to w.
@@ -101,7 +106,7 @@ func (b *Box) Receive(list []store.Message, consumed func(*store.Message) bool) 
 			continue
 		}
 		b.last = m.Seq
-		if consumed != nil && consumed(&m) {
+		if consumed != nil && consumed(&m) || b.offered.is(&m) {
 			continue
 		}
 		b.put(m)
@@ -273,6 +278,10 @@ func (b *Box) Leave(w *Wait, consumed bool) {
 		return
 	}
 	b.handed--
+	if w.offer != nil {
+		b.decline(w)
+		return
+	}
 	if consumed {
 		return
 	}

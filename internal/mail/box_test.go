@@ -101,3 +101,87 @@ func TestAMessageIsTakenOverOnlyBehindThoseThatAreKnown(t *testing.T) {
 		t.Error("a message was given twice")
 	}
 }
+
+// listening asks for a message and listens.
+func listening(t *testing.T, b *mail.Box, key, name string) *mail.Wait {
+	w := wait(key, name)
+	require.Empty(t, b.Ask(w))
+	b.Listen(w)
+	return w
+}
+
+func TestAnOfferGoesToTheWaitThatWouldGetTheMessage(t *testing.T) {
+	var b mail.Box
+	m := &store.Message{Kind: store.KindSignal, Name: "x", ID: "1"}
+	require.Nil(t, b.Offer(m), "nobody waits")
+	y, x := listening(t, &b, "a", "y"), listening(t, &b, "b", "x")
+	o := b.Offer(m)
+	require.NotNil(t, o)
+	require.True(t, b.Offered(x))
+	require.False(t, b.Offered(y))
+	require.EqualValues(t, 1, x.Got().Seq)
+	require.Nil(t, b.Offer(m), "one at a time")
+	require.Zero(t, b.Seen(), "it is not in the store")
+	_, handed := b.Noticed()
+	require.Equal(t, 1, handed)
+
+	b.Record(x)
+	require.True(t, <-o.Recorded())
+	b.Leave(x, true)
+	require.EqualValues(t, 1, b.Seen())
+	acted, handed := b.Noticed()
+	require.EqualValues(t, 1, acted)
+	require.Zero(t, handed)
+}
+
+func TestAWaitThatDoesNotListenOrIsNotTheFirstIsOfferedNothing(t *testing.T) {
+	var b mail.Box
+	require.Empty(t, b.Ask(wait("a", "x")))
+	require.Nil(t, b.Offer(&store.Message{Kind: store.KindSignal, Name: "x", ID: "1"}))
+
+	b = mail.Box{}
+	b.Expect(map[string]history.Wait{"before": {Kind: store.KindSignal, Name: "x", Seq: 3}}, 0)
+	listening(t, &b, "a", "x")
+	require.Nil(t, b.Offer(&store.Message{Kind: store.KindSignal, Name: "x", ID: "1"}), "another wait has not come back")
+}
+
+func TestADeclinedOfferComesAgainAsAMessage(t *testing.T) {
+	for name, decline := range map[string]func(*mail.Box, *mail.Wait){
+		"declined": func(b *mail.Box, w *mail.Wait) { b.Decline(w) },
+		"left":     func(b *mail.Box, w *mail.Wait) { b.Leave(w, false); require.Empty(t, b.Ask(w)) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			var b mail.Box
+			w := listening(t, &b, "a", "x")
+			m := store.Message{Kind: store.KindSignal, Name: "x", ID: "1"}
+			o := b.Offer(&m)
+			require.NotNil(t, o)
+			// Another one has come in between.
+			b.Receive([]store.Message{{Seq: 1, Kind: store.KindSignal, Name: "x", ID: "0"}}, nil)
+			decline(&b, w)
+			require.False(t, <-o.Recorded())
+			<-w.Ready()
+			require.Equal(t, "0", w.Got().ID)
+			require.False(t, b.Offered(w))
+			m.Seq = 2
+			require.True(t, b.ReceiveNext(&m, func(*store.Message) bool { return false }))
+			b.Leave(w, true)
+			last, pending := b.Carry()
+			require.EqualValues(t, 2, last)
+			require.Equal(t, []int64{2}, pending)
+		})
+	}
+}
+
+// The store may be read between the commit and its answer.
+func TestAnOfferedMessageThatIsReadIsTakenOnce(t *testing.T) {
+	var b mail.Box
+	w, next := listening(t, &b, "a", "x"), listening(t, &b, "b", "x")
+	require.NotNil(t, b.Offer(&store.Message{Kind: store.KindSignal, Name: "x", ID: "1"}))
+	b.Receive([]store.Message{{Seq: 1, Kind: store.KindSignal, Name: "x", ID: "1"}}, nil)
+	require.Nil(t, next.Got())
+	b.Record(w)
+	b.Receive([]store.Message{{Seq: 1, Kind: store.KindSignal, Name: "x", ID: "1"}}, nil)
+	require.Nil(t, next.Got())
+	require.EqualValues(t, 1, b.Seen())
+}

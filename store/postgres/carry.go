@@ -58,6 +58,16 @@ var beforeAll = func() map[store.Status]string {
 	return all
 }()
 
+// unfinished lists the statuses of runs that have not ended, each with a comma after it.
+var unfinished = func() (list string) {
+	for _, s := range statuses {
+		if !s.Terminal() {
+			list += string(s) + ","
+		}
+	}
+	return list
+}()
+
 // carry carries out members of which each is plain or swift, in one statement and one
 // round trip. The statement writes those that everything allows. The others, and all if
 // another transaction has come in between, are left to transact, which also says why one is

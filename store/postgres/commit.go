@@ -212,7 +212,7 @@ func (s *Store) findNumbers(q querier, members []*member, once bool) error {
 	var ids array
 	missing := map[string]*member{}
 	for _, m := range members {
-		if m.no != 0 || !m.c.Plain() && !(once && swift(m.c)) {
+		if m.no != 0 || !m.c.Plain() && !(once && (swift(m.c) || received(m.c))) {
 			continue
 		}
 		if no, ok := s.numbers.get(m.c.RunID); ok {

@@ -69,6 +69,8 @@ func (s *Store) carryOne(w *wire, m *member) (tried bool, err error) {
 		done, err = s.createOne(w, m)
 	case posted(c) && len(c.Send) == 1:
 		done, err = s.sendOne(w, c)
+	case received(c):
+		done, err = s.receiveOne(w, m)
 	default:
 		return false, nil
 	}
@@ -80,6 +82,20 @@ func (s *Store) carryOne(w *wire, m *member) (tried bool, err error) {
 		m.decide(nil)
 	}
 	return true, err
+}
+
+// received reports whether a Change delivers a message to its own run, under a number that is known,
+// records that with one event, and changes no more of the row than what a wait does.
+func received(c *store.Change) bool {
+	return c.RunID != "" && len(c.Events) == 1 && len(c.Send) == 1 && c.Send[0].To == c.RunID && c.Send[0].Kind != store.KindCancel &&
+		c.Expect.Inbox != nil && len(c.Expect.Statuses) == 0 && !c.Expect.NoCancel && !c.Expect.TakeEpoch && !c.Yield && !c.Release &&
+		c.Create == nil && c.Branch == nil && len(c.Start) == 0 && len(c.Hold) == 0 && ofWait(c.Row)
+}
+
+// ofWait reports whether a patch sets only what changes when a run waits, or goes on.
+func ofWait(p *store.RowPatch) bool {
+	return p == nil || swiftPatch(p) && p.Version == nil && p.Recoverable == nil && p.CancelAsked == nil && p.Paused == nil &&
+		p.StartedAt == nil && p.EndedAt == nil && p.DeadlineAt == nil
 }
 
 // born reports whether a Change creates its run, and does nothing else.
@@ -141,9 +157,55 @@ func (s *Store) changeOne(w *wire, m *member) (done bool, err error) {
 	if err != nil || !done {
 		return false, err
 	}
+	s.notices.tell(changedTo(c, &after))
+	return true, nil
+}
+
+// receiveOne carries out a Change that delivers a message to its own run and records the receipt.
+func (s *Store) receiveOne(w *wire, m *member) (done bool, err error) {
+	c, msg := m.c, &m.c.Send[0]
+	clear(c.Sent) // S42: an earlier attempt may have filled it in
+	p := c.Row
+	if p == nil {
+		p = &store.RowPatch{}
+	}
+	e := &c.Events[0]
+	args := make([]driverValue, 0, 28)
+	args = append(args, m.no, e.Seq, c.Expect.Epoch)
+	args = append(args, eventValues(e)...)
+	list, any := befores(c)
+	if any {
+		list = unfinished
+	}
+	args = append(args, *c.Expect.Inbox, list)
+	var reason driverValue
+	if p.Reason != nil {
+		reason = store.CleanText(*p.Reason)
+	}
+	args = append(args, orNull((*string)(p.Status)), orNull(p.Code), reason, orNull(p.Seen), orNull((*int64)(p.WakeAt)))
+	args = append(args, string(msg.Kind), msg.Name, msg.ID, int64(msg.At), sqlstore.Text(msg.Data), sqlstore.Bytes(msg.Payload))
+	after := store.Run{ID: c.RunID}
+	err = w.query("receive", func(v []driverValue) error {
+		done = true
+		after.Owner, after.Status, after.Paused = v[0].(string), store.Status(v[1].(string)), v[2].(bool)
+		return nil
+	}, args...)
+	if err != nil || !done {
+		return false, err
+	}
+	seq := *c.Expect.Inbox + 1
+	c.SetSent(0, seq)
+	news := changedTo(c, &after)
+	news.Sent(c.RunID, after.Owner, seq)
+	s.notices.tell(news)
+	return true, nil
+}
+
+// changedTo is the news of a Change after which the row is like this.
+func changedTo(c *store.Change, after *store.Run) (news notice.News) {
 	// How the row was is not known here. What the Change sets counts as new: to tell too much costs the
 	// listeners a look, to tell too little loses it.
-	before := after
+	before := *after
 	if c.Row != nil && c.Row.Status != nil {
 		before.Status = ""
 	}
@@ -153,10 +215,8 @@ func (s *Store) changeOne(w *wire, m *member) (done bool, err error) {
 	if c.Yield || c.Expect.TakeEpoch {
 		before.Owner = "?"
 	}
-	var news notice.News
-	news.Changed(&before, &after, notice.MayBeDue(after.Status))
-	s.notices.tell(news)
-	return true, nil
+	news.Changed(&before, after, notice.MayBeDue(after.Status))
+	return news
 }
 
 // orNull returns what p points to, NULL for nil.

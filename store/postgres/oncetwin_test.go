@@ -125,6 +125,30 @@ func (w *triplets) same(id string) {
 	}
 }
 
+// inbox returns how many messages a run has received.
+func (w *triplets) inbox(id string) int64 {
+	h, err := w.all[0].Load(context.Background(), id, store.Cursor{NoEvents: true})
+	require.NoError(w.t, err)
+	return h.Run.Inbox
+}
+
+// receive makes a Change that sends a message to its own run, which has this many, and records the
+// receipt.
+func (l *runLog) receive(inbox int64, id string, pick func(int) int) store.Change {
+	m := store.Message{To: l.id, Kind: store.KindSignal, Name: "s", ID: id, At: 1, Data: []byte(`{"a":"\"b\\"}`), Payload: []byte{0, 255}}
+	c := store.Change{RunID: l.id, Expect: store.Expect{Epoch: l.epoch, Inbox: &inbox}, Send: []store.Message{m}}
+	c.Events = append(c.Events, l.event(store.SignalReceived, "s", []byte("x")))
+	if pick(3) > 0 {
+		status := store.Statuses()[pick(5)] // not one in which a run ends
+		code, reason, seen := "c", "r\x00", int64(pick(3))
+		c.Row = &store.RowPatch{Status: &status, Code: &code, Reason: &reason, Seen: &seen, WakeAt: new(store.Time)}
+	}
+	if pick(8) == 0 {
+		c.Expect.Epoch++
+	}
+	return c
+}
+
 // Creations, messages, take-overs and ends do the same as one statement, in a transaction and in
 // memory: the same verdicts, rows, logs and messages, whatever came before.
 func TestOneStatementDoesWhatTheTransactionDoes(t *testing.T) {
@@ -180,6 +204,9 @@ func TestOneStatementDoesWhatTheTransactionDoes(t *testing.T) {
 						l.epoch++
 					}
 					return c, &l
+				}
+				if pick(3) == 0 {
+					return l.receive(w.inbox(l.id)+int64(pick(5)/4), fmt.Sprint(pick(5)), pick), &l
 				}
 				status := store.Statuses()[pick(len(store.Statuses()))]
 				c := store.Change{RunID: l.id, Expect: store.Expect{Epoch: l.epoch}, Row: &store.RowPatch{}}

@@ -3,6 +3,7 @@ package roundtrips
 import (
 	"strings"
 	"sync"
+	"time"
 
 	"github.com/holdfast-dev/holdfast/test/pgtest/proxy"
 )
@@ -41,3 +42,8 @@ func (c *trips) all() []string {
 	defer c.mu.Unlock()
 	return c.sql[:len(c.sql):len(c.sql)]
 }
+
+const (
+	waitFor = 30 * time.Second
+	tick    = time.Millisecond
+)

@@ -128,6 +128,30 @@ appended AS (
 )
 SELECT u.owner, u.status, u.paused FROM updated u
 
+-- name: receive (own)
+-- change_run for a run that sends a message to itself: the message and its receipt. The message gets the
+-- number after $16, which the run still has, or nothing is written.
+WITH updated AS (
+  UPDATE durable_runs r SET
+    inbox = r.inbox + 1, archived_seq = least(r.archived_seq, 1), status = COALESCE($18::text, r.status), code = COALESCE($19::text, r.code),
+    reason = COALESCE($20::text, r.reason), seen = COALESCE($21::bigint, r.seen), wake_at = COALESCE($22::bigint, r.wake_at),
+    updated_at = greatest(r.updated_at, (extract(epoch FROM pg_catalog.clock_timestamp())::numeric * 1000000::numeric)::bigint)
+  WHERE r.no = $1::bigint AND r.epoch = $3::bigint AND r.inbox = $16::bigint AND pg_catalog.strpos($17::text, r.status || ',') > 0
+    AND EXISTS (SELECT 1 FROM durable_events p WHERE p.run_no = $1 AND p.seq = $2::bigint - 1 AND p.epoch = $3)
+  RETURNING r.no, r.inbox, r.owner, r.status, r.paused
+),
+delivered AS (
+  INSERT INTO durable_inbox (run_no, seq, kind, name, id, at, data, payload)
+  SELECT u.no, u.inbox, $23::text, $24::text, $25::text, $26::bigint, $27::text, $28::bytea FROM updated u
+),
+appended AS (
+  INSERT INTO durable_events (run_no, seq, epoch, branch, type, key, attempt, ordinal, at, took, active, steps, data, payload, sum)
+  SELECT u.no, $2, $3, $4::integer, $5::text, $6::text, $7::integer, $8::integer, $9::bigint, $10::bigint, $11::bigint, $12::integer, $13::text,
+         $14::bytea, $15::bigint
+  FROM updated u
+)
+SELECT u.owner, u.status, u.paused FROM updated u
+
 -- name: take_runs (own)
 -- The events of claims, and what they change in rows, which are locked. Plain appends take
 -- no lock on the row, so the place of an event may be taken meanwhile: then its run does not

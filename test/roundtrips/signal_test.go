@@ -1,0 +1,91 @@
+package roundtrips
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/holdfast-dev/holdfast/durable"
+	"github.com/holdfast-dev/holdfast/store"
+	"github.com/holdfast-dev/holdfast/store/postgres"
+	"github.com/holdfast-dev/holdfast/test/pgtest"
+	"github.com/holdfast-dev/holdfast/test/pgtest/proxy"
+)
+
+// From the call of Signal to the body of the step after the wait is one round trip to PostgreSQL: the
+// message and its receipt.
+func TestASignalInOneProcessIsOneRoundTripOnPostgres(t *testing.T) {
+	dsn := pgtest.DSN(t)
+	p := proxy.New(t, proxy.Target(dsn))
+	var c trips
+	p.SetPolicy(c.policy)
+	s, err := postgres.OpenOptions(p.DSN(dsn), postgres.Options{Writers: 1})
+	require.NoError(t, err)
+	defer s.Close()
+	look, err := postgres.Open(dsn) // around the proxy
+	require.NoError(t, err)
+	defer look.Close()
+	l := listens()
+	eng, err := durable.Open(t.Context(), s, durable.Options{Workflows: []durable.Definition{l.workflow}, Logger: slog.New(slog.DiscardHandler)})
+	require.NoError(t, err)
+	defer eng.Close()
+	ctx := durable.NewContext(t.Context(), eng)
+	_, err = durable.Recover(ctx)
+	require.NoError(t, err)
+	const warm, n = 5, 100
+	_, err = l.workflow.Start(ctx, "r", warm+n)
+	require.NoError(t, err)
+	sent := 0
+	for i := range warm + n {
+		l.await(t, look)
+		sql := c.during(func() {
+			require.NoError(t, durable.Signal(ctx, "r", "ping", i))
+			<-l.woken
+		})
+		l.goOn <- struct{}{}
+		if i >= warm {
+			sent += len(sql)
+		}
+	}
+	require.LessOrEqual(t, sent, n+20, "and beats")
+}
+
+// listener has a workflow that takes signals.
+type listener struct {
+	workflow *durable.Workflow[int, int]
+	woken    chan struct{} // a step after a wait has begun
+	goOn     chan struct{} // lets it end
+}
+
+func listens() *listener {
+	l := &listener{woken: make(chan struct{}), goOn: make(chan struct{})}
+	l.workflow = durable.Define("listener", func(ctx context.Context, n int) (int, error) {
+		for i := range n {
+			if _, err := durable.Await[int](ctx, "ping"); err != nil {
+				return 0, err
+			}
+			err := durable.Do(ctx, fmt.Sprint("woken", i), func(context.Context) error {
+				l.woken <- struct{}{}
+				<-l.goOn
+				return nil
+			})
+			if err != nil {
+				return 0, err
+			}
+		}
+		return n, nil
+	})
+	return l
+}
+
+// await waits until the run waits.
+func (l *listener) await(t *testing.T, s store.Store) {
+	t.Helper()
+	require.Eventually(t, func() bool {
+		h, err := s.Load(t.Context(), "r", store.Cursor{NoEvents: true})
+		return err == nil && h.Run.Status == store.Waiting
+	}, waitFor, tick)
+}
