@@ -140,13 +140,32 @@ func (n *notices) flush(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
 	defer cancel()
 	for _, payload := range out.Messages(n.handle, maxPayload) {
-		n.store.count("notify")
-		// If sending fails, the others find the change at their next beat. It does
-		// no harm if database/sql sends the notice twice.
-		if _, err := n.store.db.ExecContext(ctx, n.store.sql.Text("notify"), n.channel(), payload); err != nil {
+		// If sending fails, the others find the change at their next beat.
+		if n.sendPrepared(ctx, payload) != nil && n.sendPlain(ctx, payload) != nil {
 			return
 		}
 	}
+}
+
+// sendPrepared sends a message on a connection that has the statement prepared: one round trip, where
+// it is two otherwise. It fails if all such connections are for writes, which do not wait for it.
+func (n *notices) sendPrepared(ctx context.Context, payload string) error {
+	s := n.store
+	if s.readers == s.writers {
+		return store.ErrUnsupported
+	}
+	return s.with(ctx, s.readers, func(w *wire) error {
+		w.ctx = ctx
+		return w.query("notify", func([]driverValue) error { return nil }, n.channel(), payload)
+	})
+}
+
+// sendPlain does it on any connection. It does no harm if a message is sent twice, by database/sql or
+// because sendPrepared had failed after all.
+func (n *notices) sendPlain(ctx context.Context, payload string) error {
+	n.store.count("notify")
+	_, err := n.store.db.ExecContext(ctx, n.store.sql.Text("notify"), n.channel(), payload)
+	return err
 }
 
 // The channel is named after the schema; the database is implied.
