@@ -57,8 +57,8 @@ var waiting = map[string][]string{
 	"LENGTH":   {"LENGTH"},
 	"PAYLOAD":  {"PAYLOAD"},
 	"SIZE":     {"SIZE step", "SIZE start"},
-	"START":    {"START p50", "START p50 in inserts", "START p99", "START commits"},
-	"SIGNAL":   {"SIGNAL p50", "SIGNAL p50 in inserts", "SIGNAL p99", "SIGNAL away p50", "SIGNAL away p99"},
+	"START":    {"START p50", "START p50 in inserts", "START by hand p50", "START by hand p50 in inserts", "START p99", "START commits"},
+	"SIGNAL":   {"SIGNAL p50", "SIGNAL p50 in inserts", "SIGNAL by hand p50", "SIGNAL by hand p50 in inserts", "SIGNAL p99", "SIGNAL away p50", "SIGNAL away p99"},
 	"PROCESSES": {
 		"PROCESSES 1", "PROCESSES 1 p99", "PROCESSES 1 batch", "PROCESSES 1 CPU",
 		"PROCESSES 2", "PROCESSES 2 p99", "PROCESSES 2 batch", "PROCESSES 2 CPU",

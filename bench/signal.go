@@ -17,7 +17,7 @@ const (
 	// signalWarm signals of a round are not counted.
 	signalWarm = 5
 	signalName = "ping"
-	// signalGoal is how many raw inserts a signal in one process may take: it commits twice.
+	// signalGoal is how many raw inserts a signal in one process may take.
 	signalGoal = 2.5
 )
 
@@ -47,7 +47,12 @@ func signals(ctx context.Context, t *target, n size) ([]result, error) {
 		l.engine = eng
 		// One after the other, without a break.
 		here := l.sender("SIGNAL", func(run string) error { return ping(ctx, eng, run) })
-		p50s, err := pairs(n.rounds, func() (float64, error) { return f.p50(n.signals) }, func() (float64, error) { return here.round(ctx) })
+		floor := func() (float64, error) { return f.p50(n.signals) }
+		p50s, err := pairs(n.rounds, floor, func() (float64, error) { return here.round(ctx) })
+		if err != nil {
+			return err
+		}
+		hands, err := byHand(t, n.rounds, floor, func(h *hand) block { return func() (float64, error) { return h.signals(n.signals) } })
 		if err != nil {
 			return err
 		}
@@ -58,6 +63,8 @@ func signals(ctx context.Context, t *target, n size) ([]result, error) {
 		results = []result{
 			pairedResult("SIGNAL p50", "us/signal", false, p50s),
 			inFloors("SIGNAL p50 in inserts", "inserts/signal", p50s).within(signalGoal),
+			pairedResult("SIGNAL by hand p50", "us/signal", false, hands),
+			inFloors("SIGNAL by hand p50 in inserts", "inserts/signal", hands),
 			plainResult("SIGNAL p99", "us/signal", here.p99s),
 			plainResult("SIGNAL away p50", "us/signal", away.p50s).within(signalAwayGoals[t.name]),
 			plainResult("SIGNAL away p99", "us/signal", away.p99s),

@@ -26,7 +26,7 @@ func start(ctx context.Context, t *target, n size) ([]result, error) {
 	defer f.Close()
 	w := durable.Define("start", func(ctx context.Context, _ int) (int, error) { return steps(ctx, 1) })
 	var p99s, commits []float64
-	var p50s []pair
+	var p50s, hands []pair
 	err = withEngine(ctx, s, func(ctx context.Context, _ *durable.Engine) error {
 		ours := func() (float64, error) {
 			before := counts(s)
@@ -42,7 +42,11 @@ func start(ctx context.Context, t *target, n size) ([]result, error) {
 			commits = append(commits, float64(counts(s).Commits-before.Commits)/blockSize)
 			return median(took), nil
 		}
-		p50s, err = pairs(n.rounds, func() (float64, error) { return f.p50(blockSize) }, ours)
+		floor := func() (float64, error) { return f.p50(blockSize) }
+		if p50s, err = pairs(n.rounds, floor, ours); err != nil {
+			return err
+		}
+		hands, err = byHand(t, n.rounds, floor, func(h *hand) block { return func() (float64, error) { return h.starts(blockSize) } })
 		return err
 	}, w)
 	if err != nil {
@@ -55,6 +59,8 @@ func start(ctx context.Context, t *target, n size) ([]result, error) {
 	return []result{
 		pairedResult("START p50", "us/run", false, p50s),
 		inserts,
+		pairedResult("START by hand p50", "us/run", false, hands),
+		inFloors("START by hand p50 in inserts", "inserts/run", hands),
 		plainResult("START p99", "us/run", p99s),
 		plainResult("START commits", "commits/run", commits),
 	}, nil

@@ -1,0 +1,129 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/holdfast-dev/holdfast/store"
+)
+
+// A hand makes the commits of a run in the store itself, without an engine: what a start, or a
+// signal, costs with the same tables, indexes and fences if nothing is done but its writes.
+type hand struct {
+	s    store.Store
+	runs int
+}
+
+// byHand measures blocks of what a hand does, against single inserts. Its store has no engine, which would
+// take over the runs of an executor that it does not know.
+func byHand(t *target, rounds int, floor block, of func(*hand) block) ([]pair, error) {
+	s, err := t.open()
+	if err != nil {
+		return nil, err
+	}
+	defer s.Close()
+	return pairs(rounds, floor, of(&hand{s: s}))
+}
+
+// log is where a run's log ends.
+type log struct {
+	id  string
+	seq int64
+	sum uint32
+}
+
+// event returns the next event of the log, sealed.
+func (l *log) event(typ store.Type, key string, data, payload []byte) store.Event {
+	l.seq++
+	e := store.Event{Seq: l.seq, Type: typ, Key: key, At: store.TimeOf(time.Now()), Data: data, Payload: payload}
+	e.Sum = store.Seal(l.id, l.sum, &e)
+	l.sum = e.Sum
+	return e
+}
+
+// expect is the fence of the run's owner.
+var expect = store.Expect{Epoch: 1}
+
+func (h *hand) commit(c store.Change) error {
+	return h.s.Commit(context.Background(), []store.Change{c})[0]
+}
+
+// create creates a run, with the first two events that an engine writes.
+func (h *hand) create() (*log, error) {
+	h.runs++
+	l := &log{id: fmt.Sprintf("by-hand-%d", h.runs)}
+	now := store.TimeOf(time.Now())
+	row := &store.Run{ID: l.id, Workflow: "start", InitialVersion: "1", Version: "1", Status: store.Running, Owner: "hand", Epoch: 1, CreatedAt: now, StartedAt: now}
+	data := []byte(`{"workflow":"start","version":"1"}`)
+	events := []store.Event{l.event(store.WorkflowCreated, "", data, byHandPayload), l.event(store.WorkflowStarted, "", data, nil)}
+	return l, h.commit(store.Change{RunID: l.id, Expect: store.Expect{Absent: true}, Create: row, Events: events})
+}
+
+// step appends the outcome of a step.
+func (h *hand) step(l *log) error {
+	return h.commit(store.Change{RunID: l.id, Expect: expect, Events: []store.Event{l.event(store.StepCompleted, "step", nil, byHandPayload)}})
+}
+
+var byHandPayload = []byte("hf1 json int - - dbea4e35\n1")
+
+// run makes the three commits of a run of one step.
+func (h *hand) run() error {
+	l, err := h.create()
+	if err != nil {
+		return err
+	}
+	if err := h.step(l); err != nil {
+		return err
+	}
+	status, ended := store.Completed, store.TimeOf(time.Now())
+	return h.commit(store.Change{
+		RunID: l.id, Expect: expect, Yield: true, Release: true, Events: []store.Event{l.event(store.WorkflowCompleted, "", nil, byHandPayload)},
+		Row: &store.RowPatch{Status: &status, EndedAt: &ended, WakeAt: new(store.Time)},
+	})
+}
+
+// starts makes n runs, and returns the median of how long one took, in microseconds.
+func (h *hand) starts(n int) (float64, error) {
+	took := make([]float64, n)
+	for i := range took {
+		began := time.Now()
+		if err := h.run(); err != nil {
+			return 0, err
+		}
+		took[i] = micros(time.Since(began))
+	}
+	return median(took), nil
+}
+
+// signals sends n messages to a run, each recorded with its receipt, and returns the median of how long one
+// took. Before each the run begins to wait, as one that an engine executes.
+func (h *hand) signals(n int) (float64, error) {
+	l, err := h.create()
+	if err != nil {
+		return 0, err
+	}
+	running, waiting := store.Running, store.Waiting
+	took := make([]float64, n)
+	for i := range took {
+		wait := l.event(store.WaitRequested, "ping", []byte(`{"name":"ping"}`), nil)
+		if err := h.commit(store.Change{RunID: l.id, Expect: expect, Events: []store.Event{wait}, Row: &store.RowPatch{Status: &waiting}}); err != nil {
+			return 0, err
+		}
+		inbox := int64(i)
+		m := store.Message{To: l.id, Kind: store.KindSignal, Name: "ping", ID: fmt.Sprint(i), At: wait.At, Payload: byHandPayload}
+		receipt := l.event(store.SignalReceived, "ping", fmt.Appendf(nil, `{"message":%d}`, i+1), byHandPayload)
+		began := time.Now()
+		err := h.commit(store.Change{
+			RunID: l.id, Expect: store.Expect{Epoch: 1, Inbox: &inbox}, Events: []store.Event{receipt}, Send: []store.Message{m}, Row: &store.RowPatch{Status: &running},
+		})
+		if err != nil {
+			return 0, err
+		}
+		took[i] = micros(time.Since(began))
+		if err := h.step(l); err != nil {
+			return 0, err
+		}
+	}
+	return median(took), nil
+}
