@@ -12,6 +12,7 @@ type benchCase struct {
 var cases = []benchCase{
 	{"SEQ", (*target).isDatabase, seq},
 	{"FAN", (*target).isDatabase, fan},
+	{"LANES", func(t *target) bool { return t.name == "postgres" }, lanes},
 	{"TX", (*target).isDatabase, transact},
 	{"PAR", (*target).isDatabase, par},
 	{"MAP", (*target).isDatabase, mapping},

@@ -2,11 +2,13 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"sync"
 	"time"
 
 	"github.com/holdfast-dev/holdfast/durable"
+	"github.com/holdfast-dev/holdfast/store/postgres"
 )
 
 const (
@@ -44,6 +46,47 @@ func fan(ctx context.Context, t *target, n size) ([]result, error) {
 		return nil, err
 	}
 	return []result{pairedResult("FAN", "changes/s", true, measured)}, nil
+}
+
+// lanesOf is how many connections for writing LANES compares with one.
+const lanesOf = 4
+
+// lanes measures the runs of FAN with several connections for writing against the same with one.
+func lanes(ctx context.Context, t *target, n size) (_ []result, err error) {
+	w := durable.Define("fan", func(ctx context.Context, _ int) (int, error) { return steps(ctx, fanSteps) })
+	round := 0
+	rate := func(ctx context.Context) func() (float64, error) {
+		return func() (float64, error) {
+			round++
+			d, err := crowd(ctx, w, round)
+			return float64(fanRuns*fanChanges) / d.Seconds(), err
+		}
+	}
+	var measured []pair
+	err = withWriters(ctx, t, 1, w, func(one context.Context) error {
+		return withWriters(ctx, t, lanesOf, w, func(several context.Context) (err error) {
+			measured, err = pairs(n.fanPairs, rate(one), rate(several))
+			return err
+		})
+	})
+	if err != nil {
+		return nil, err
+	}
+	return []result{pairedResult(fmt.Sprintf("LANES %d", lanesOf), "changes/s", true, measured)}, nil
+}
+
+// withWriters opens a new store that keeps so many connections for writing, and an engine for w.
+func withWriters(ctx context.Context, t *target, writers int, w durable.Definition, fn func(context.Context) error) (err error) {
+	address, err := t.create(ctx)
+	if err != nil {
+		return err
+	}
+	s, err := postgres.OpenOptions(address, postgres.Options{Writers: writers})
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, s.Close()) }()
+	return withEngine(ctx, s, func(ctx context.Context, _ *durable.Engine) error { return fn(ctx) }, w)
 }
 
 // crowd brings fanRuns runs from start to result, fanAtOnce at a time.

@@ -113,6 +113,14 @@ type TxCommitter interface {
 	CommitIn(ctx context.Context, tx any, c Change) error
 }
 
+// Parallel is a store that is faster if commits of different runs are sent at the same time than
+// one after another, such as one on a server. Any store takes them; one that does not say so gets
+// one batch after another, and beside it those with large changes.
+type Parallel interface {
+	// ParallelCommits returns how many commits are worth sending at a time.
+	ParallelCommits() int
+}
+
 // RunKinds is a store that says what kinds of runs it has without counting them.
 type RunKinds interface {
 	// RunKinds returns the kinds of the runs that have not ended, each once, in no
@@ -148,6 +156,8 @@ type Capabilities struct {
 	HearsRequests bool
 	Loader        Loader
 	RunKinds      RunKinds
+	// ParallelCommits is what Parallel says, 1 without it.
+	ParallelCommits int
 }
 
 // CapabilitiesOf probes s.
@@ -173,5 +183,9 @@ func CapabilitiesOf(s Store) Capabilities {
 	c.HearsRequests = c.Notifier != nil && (!depends || h.HearsRequests())
 	c.Loader, _ = s.(Loader)
 	c.RunKinds, _ = s.(RunKinds)
+	c.ParallelCommits = 1
+	if p, ok := s.(Parallel); ok {
+		c.ParallelCommits = max(p.ParallelCommits(), 1)
+	}
 	return c
 }

@@ -40,12 +40,8 @@ func (c *Committer) Hold(ctx context.Context, lg *Log) (*Hold, error) {
 	}
 	lg.unstash()
 	lg.pending = append(lg.pending, w)
-	if !lg.queued && lg.flight == nil {
-		c.enqueue(lg)
-	}
-	if c.leader == nil && len(c.queue) > 0 {
-		c.takeLead()
-		c.leadBeside() // what w follows may have no caller that leads
+	if lg.queued == nil && lg.flight == nil {
+		c.call(c.enqueue(lg)) // what w follows may have no caller that leads
 	}
 	c.mu.Unlock()
 	h := &Hold{c: c, lg: lg, w: w}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"log/slog"
 	"runtime"
+	"slices"
 	"sync"
 	"time"
 
@@ -12,8 +13,9 @@ import (
 
 // A Committer is group commit, by leader and followers: a writer that finds no
 // commit in flight commits itself. Writes that arrive meanwhile join the next
-// batch, led by one of the waiters. A second batch is sent beside the first only when
-// the store does not answer for long; see relieve.
+// batch, led by one of the waiters. Large writes have batches of their own (see lane). A
+// second batch of a lane is sent beside the first if that helps the store and many runs
+// wait, or when the store does not answer for long; see relieve.
 type Committer struct {
 	store   store.Store
 	limits  store.Limits
@@ -26,23 +28,18 @@ type Committer struct {
 	// stop ends the wait between tries; closed when the engine gives up.
 	stop context.Context
 
-	mu      sync.Mutex
-	queue   []*Log   // logs with something to commit and nothing in flight
-	leader  *leading // nil: there is no leader
-	spare   *leading // its memory, while there is no leader
-	shared  int      // how many runs shared the last batch
-	retries int      // consecutive failed commits of the store, for the backoff
-	flights flights
-	paces   paces
-	timers  sync.WaitGroup
+	mu           sync.Mutex
+	small, large lane
+	retries      int // consecutive failed commits of the store, for the backoff
+	flights      flights
+	paces        paces
+	timers       sync.WaitGroup
 
 	standby bool          // a goroutine waits for something to lead
-	wake    chan struct{} // makes it lead
+	wake    chan *leading // makes it lead
 
-	relief   *time.Timer // runs relieve; made when it is first needed
-	watching bool        // relief is set
-	relieved []*leading  // leaders that another one has replaced
-	held     []*Log      // logs that a Hold has to itself
+	relieved []*leading // leaders that another one has replaced
+	held     []*Log     // logs that a Hold has to itself
 }
 
 // Options configure a Committer.
@@ -59,7 +56,12 @@ type Options struct {
 // New returns a Committer. It has no goroutines until it needs one; Abandon gives up
 // the remaining work, and Wait waits for the goroutines.
 func New(o Options) *Committer {
-	return &Committer{store: o.Store, limits: o.Store.Limits(), log: o.Log, measure: o.Measure, anchor: time.Now(), stop: o.Stop, wake: make(chan struct{}, 1)}
+	limits := o.Store.Limits()
+	return &Committer{
+		store: o.Store, limits: limits, log: o.Log, measure: o.Measure, anchor: time.Now(), stop: o.Stop, wake: make(chan *leading, 1),
+		small: lane{most: store.CapabilitiesOf(o.Store).ParallelCommits, bytes: limits.Batch},
+		large: lane{most: 1, bytes: min(largeBatch, limits.Batch)},
+	}
 }
 
 // Limits returns the store's limits.
@@ -74,23 +76,50 @@ func (c *Committer) Wait() { c.timers.Wait() }
 func (c *Committer) Commit(ctx context.Context, lg *Log, w *Write) error {
 	c.mu.Lock()
 	early := lg.doEarly()
-	if err := c.admit(lg, w); err != nil {
+	ln, err := c.admit(lg, w)
+	if err != nil {
 		c.mu.Unlock()
 		return err
 	}
-	if c.leader != nil {
+	if !ln.wantsLeader() {
 		return c.follow(ctx, w)
 	}
-	l := c.takeLead()
+	l := ln.takeLead()
 	if w.FailFast && ctx.Done() != nil {
-		c.leadBeside()
+		c.leadBeside(l)
 		return c.follow(ctx, w)
 	}
-	if !early && c.shared <= 1 && w.size() < promptSize {
+	if !early && l.shared <= 1 && w.bytes < promptSize {
 		l.now = c.since(w.Clock)
 	}
 	return c.lead(ctx, w, l)
 }
+
+// CommitNow is Commit if that begins at once: nothing is being committed, and nothing of lg waits.
+// Otherwise it does nothing, and began is false.
+func (c *Committer) CommitNow(lg *Log, w *Write) (began bool, err error) {
+	c.mu.Lock()
+	if !c.idle() || lg.Busy() || lg.StashesLocked() || len(lg.early) > 0 {
+		c.mu.Unlock()
+		return false, nil
+	}
+	ln, err := c.admit(lg, w)
+	if err != nil {
+		c.mu.Unlock()
+		return false, err
+	}
+	return true, c.lead(context.Background(), w, ln.takeLead())
+}
+
+// Idle reports whether nothing is being committed.
+func (c *Committer) Idle() bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.idle()
+}
+
+// idle is Idle, with the mutex held.
+func (c *Committer) idle() bool { return len(c.small.leaders) == 0 && len(c.large.leaders) == 0 }
 
 // since returns how long after the anchor t is; zero for the zero time.
 func (c *Committer) since(t time.Time) time.Duration {
@@ -103,19 +132,19 @@ func (c *Committer) since(t time.Time) time.Duration {
 // follow waits, with the mutex held on entry, until w is settled or its turn to
 // lead has come.
 func (c *Committer) follow(ctx context.Context, w *Write) error {
-	w.reply = make(chan bool, 1)
+	w.reply, w.chosen = make(chan *leading, 1), false
 	c.mu.Unlock()
 	var abandoned <-chan struct{}
 	if w.FailFast {
 		abandoned = ctx.Done()
 	}
 	select {
-	case lead := <-w.reply:
-		if !lead {
+	case l := <-w.reply:
+		if l == nil {
 			return w.err
 		}
 		c.mu.Lock()
-		return c.lead(ctx, w, c.leader)
+		return c.lead(ctx, w, l)
 	case <-abandoned:
 	}
 	c.mu.Lock()
@@ -123,26 +152,27 @@ func (c *Committer) follow(ctx context.Context, w *Write) error {
 		c.mu.Unlock()
 		return w.err
 	}
-	chosen := false
+	var l *leading
 	select {
-	case chosen = <-w.reply:
+	case l = <-w.reply:
 	default:
 	}
 	w.reply = nil // it has no reader any more
-	if chosen {
-		c.handOver() // picked to lead at the same moment: another caller must
+	if l != nil {
+		c.handOver(l) // picked to lead at the same moment: another caller must
 	}
 	c.mu.Unlock()
 	return context.Cause(ctx)
 }
 
-// admit gives w its place after what lg has pending. The mutex is held.
-func (c *Committer) admit(lg *Log, w *Write) error {
+// admit gives w its place after what lg has pending, and returns the lane that commits it.
+// The mutex is held.
+func (c *Committer) admit(lg *Log, w *Write) (*lane, error) {
 	if err := lg.owner.Admit(w); err != nil {
-		return err
+		return nil, err
 	}
 	if c.stop.Err() != nil {
-		return ErrClosed
+		return nil, ErrClosed
 	}
 	lg.unstash()
 	if w.Compose != nil {
@@ -157,26 +187,60 @@ func (c *Committer) admit(lg *Log, w *Write) error {
 		w.Row = EndsAt(w.Row, w.at)
 	}
 	w.admitted = true
-	lg.pending = append(lg.pending, w)
-	if !lg.queued && lg.flight == nil {
-		c.enqueue(lg)
+	lg.pend(w)
+	switch {
+	case lg.queued != nil:
+		return c.reroute(lg), nil
+	case lg.flight == nil:
+		return c.enqueue(lg), nil
 	}
-	return nil
+	return c.laneOf(lg), nil
 }
 
-// enqueue adds lg to the logs that have something to commit. The current leader is
-// watched from then on, because the store may not answer the batch in flight. The
-// mutex is held.
-func (c *Committer) enqueue(lg *Log) {
+// laneOf returns the lane of what lg has in flight, or else of what is pending.
+func (c *Committer) laneOf(lg *Log) *lane {
+	if slices.ContainsFunc(lg.unsettled(), (*Write).isLarge) {
+		return &c.large
+	}
+	return &c.small
+}
+
+// lanes returns all lanes.
+func (c *Committer) lanes() [2]*lane { return [2]*lane{&c.small, &c.large} }
+
+// call makes one of the waiters a leader, or another goroutine, if the lane wants one.
+func (c *Committer) call(ln *lane) {
+	if ln.wantsLeader() && c.stop.Err() == nil {
+		c.handOver(ln.takeLead())
+	}
+}
+
+// enqueue adds lg to the logs that have something to commit. The leaders are watched from
+// then on, because the store may not answer what is in flight. The caller leads, or sees to
+// it that somebody does (call). The mutex is held.
+func (c *Committer) enqueue(lg *Log) *lane {
 	if lg.flight == nil && lg.pending[0].turn != nil {
 		c.giveTurn(lg)
-		return
+		return &c.small
 	}
-	lg.queued = true
-	c.queue = append(c.queue, lg)
-	if c.leader != nil {
-		c.watch(slowAnswer)
+	ln := c.laneOf(lg)
+	lg.queued = ln
+	ln.queue = append(ln.queue, lg)
+	if len(ln.leaders) > 0 {
+		c.watch(ln, slowAnswer)
 	}
+	return ln
+}
+
+// reroute moves a log that is in a queue to the lane that its writes belong to, when one has
+// been added. The mutex is held.
+func (c *Committer) reroute(lg *Log) *lane {
+	if ln := c.laneOf(lg); ln == lg.queued {
+		return ln
+	}
+	from := lg.queued
+	from.queue = slices.DeleteFunc(from.queue, func(o *Log) bool { return o == lg })
+	return c.enqueue(lg)
 }
 
 // promptSize is the size in bytes up to which a write takes so little time to encode
@@ -188,7 +252,7 @@ const promptSize = 4 << 10
 // then hands over. The mutex is held on entry and free on return.
 func (c *Committer) lead(ctx context.Context, w *Write, l *leading) error {
 	for {
-		c.gather()
+		c.gather(l)
 		c.form(l)
 		if len(l.flights) > 0 {
 			c.mu.Unlock()
@@ -206,12 +270,12 @@ func (c *Committer) lead(ctx context.Context, w *Write, l *leading) error {
 			return c.afterRelief(ctx, w, l)
 		}
 		if w != nil && w.settled {
-			c.handOver()
+			c.handOver(l)
 			c.mu.Unlock()
 			return w.err
 		}
-		if len(c.queue) == 0 {
-			c.leader, c.spare = nil, l
+		if len(l.lane.queue) == 0 {
+			l.lane.end(l)
 			if w == nil {
 				c.mu.Unlock()
 				return nil
@@ -224,54 +288,57 @@ func (c *Committer) lead(ctx context.Context, w *Write, l *leading) error {
 // gather lets the callers of the last batch come back before the next batch is
 // formed, as long as fewer than half of them are back. It yields the processor,
 // which takes no time when no goroutine is ready. The mutex is held.
-func (c *Committer) gather() {
+func (c *Committer) gather(l *leading) {
 	for range 4 {
-		if 2*len(c.queue) >= c.shared {
+		if 2*len(l.lane.queue) >= l.shared {
 			break
 		}
 		c.mu.Unlock()
 		runtime.Gosched()
 		c.mu.Lock()
 	}
-	c.shared = len(c.queue)
+	l.shared = len(l.lane.queue)
 }
 
-// handOver makes one of the waiters the next leader. The mutex is held.
-func (c *Committer) handOver() {
-	for _, lg := range c.queue {
+// handOver makes one of the waiters lead in place of l. The mutex is held.
+func (c *Committer) handOver(l *leading) {
+	ln := l.lane
+	for _, lg := range ln.queue {
 		for _, w := range lg.unsettled() {
-			if w.reply != nil && !w.settled {
-				w.reply <- true
+			if w.reply != nil && !w.settled && !w.chosen {
+				w.chosen = true // no other leader hands over to it
+				w.reply <- l
 				return
 			}
 		}
 	}
-	if len(c.queue) == 0 {
-		c.leader, c.spare = nil, c.leader
+	if len(ln.queue) == 0 || len(ln.leaders) > 1 {
+		ln.end(l) // another leader looks at the queue before it ends
 		return
 	}
 	// All writers have stopped waiting (a cancelled Start): their writes are still
 	// committed.
-	c.leadBeside()
+	c.leadBeside(l)
 }
 
 // form takes the next batch off the queue: at most one flight per id, bounded by
 // count and bytes. The mutex is held.
 func (c *Committer) form(l *leading) {
+	ln := l.lane
 	l.flights, l.batch = l.flights[:0], l.batch[:0]
-	if len(c.queue) == 1 && c.queue[0].flight == nil && len(c.queue[0].pending) == 1 {
+	if len(ln.queue) == 1 && ln.queue[0].flight == nil && len(ln.queue[0].pending) == 1 {
 		// The usual case of a single run: there is nothing to measure or sort.
-		lg := c.queue[0]
-		c.queue = c.queue[:0]
+		lg := ln.queue[0]
+		ln.queue = ln.queue[:0]
 		lg.takeOff(c.flights.next())
-		lg.queued = false
+		lg.queued = nil
 		l.flights = append(l.flights, lg)
 		return
 	}
 	size, full := 0, false
 	clear(l.ids)
-	kept := c.queue[:0]
-	for _, lg := range c.queue {
+	kept := ln.queue[:0]
+	for _, lg := range ln.queue {
 		if full = full || len(l.flights) == c.limits.Changes; full {
 			kept = append(kept, lg)
 			continue
@@ -287,19 +354,19 @@ func (c *Committer) form(l *leading) {
 			f = lg.takeOff(c.flights.next())
 		}
 		for _, w := range f.writes {
-			size += w.size()
+			size += w.bytes
 		}
-		if size > c.limits.Batch && len(l.flights) > 0 {
+		if size > ln.bytes && len(l.flights) > 0 {
 			if !f.again {
 				lg.putBack()
 			}
 			kept, full = append(kept, lg), true
 			continue
 		}
-		lg.queued = false
+		lg.queued = nil
 		l.ids[lg.id] = struct{}{}
 		l.flights = append(l.flights, lg)
 		l.batch = append(l.batch, store.Change{})
 	}
-	c.queue = kept
+	ln.queue = kept
 }

@@ -6,6 +6,7 @@
 //   - stash.go: events that ride along with the next write
 //   - flight.go: the change of a run that is being committed
 //   - committer.go: group commit, by leader and followers
+//   - lane.go: keeps large changes out of the way of small ones; its leaders, from batch to batch
 //   - relief.go: a second leader beside one whose batch the store does not answer
 //   - settle.go: the handling of the answers to a batch
 //   - answer.go: what an answer of the store means for a change

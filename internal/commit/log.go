@@ -46,7 +46,7 @@ type Log struct {
 	// flight.
 	pending []*Write
 	flight  *flight
-	queued  bool // it is in the committer's queue
+	queued  *lane // whose queue it is in
 
 	// stashed holds events to be committed before the next write; early is what must
 	// be done before they are durable.
@@ -157,6 +157,12 @@ func (lg *Log) stamp(events []store.Event, clock time.Time) {
 		lg.lastAt = max(lg.lastAt, now)
 		ev.At, ev.Steps, ev.Active = lg.lastAt, lg.steps, active.Truncate(time.Microsecond)
 	}
+}
+
+// pend adds a write to the pending ones. The mutex is held.
+func (lg *Log) pend(w *Write) {
+	w.bytes = w.size()
+	lg.pending = append(lg.pending, w)
 }
 
 // takeOff moves the pending writes into f: all of them, or only the first if that must

@@ -14,37 +14,36 @@ const (
 )
 
 // watch makes sure that a leader that gets no answer is relieved. The mutex is held.
-func (c *Committer) watch(wait time.Duration) {
+func (c *Committer) watch(ln *lane, wait time.Duration) {
 	switch {
-	case c.watching || c.stop.Err() != nil:
+	case ln.watching || c.stop.Err() != nil:
 		return
-	case c.relief == nil:
-		c.relief = time.AfterFunc(wait, c.relieve)
+	case ln.relief == nil:
+		ln.relief = time.AfterFunc(wait, func() { c.relieve(ln) })
 	default:
-		c.relief.Reset(wait)
+		ln.relief.Reset(wait)
 	}
-	c.watching = true
+	ln.watching = true
 }
 
-// relieve replaces a leader whose batch the store has not answered for long, if
-// there is something to commit. Each run has at most one flight, so no write of a
-// run overtakes an unanswered one.
-func (c *Committer) relieve() {
+// relieve replaces the leader whose batch the store has not answered for longest, if all
+// others wait for an answer, too, and there is something to commit. Each run has at most one
+// flight, so no write of a run overtakes an unanswered one.
+func (c *Committer) relieve(ln *lane) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.watching = false
-	l := c.leader
-	if l == nil || len(c.queue) == 0 || c.stop.Err() != nil {
+	ln.watching = false
+	if len(ln.leaders) == 0 || len(ln.queue) == 0 || c.stop.Err() != nil {
 		return
 	}
-	sentAt := l.sentAt.Load()
-	out := time.Since(c.anchor) - time.Duration(sentAt)
+	l, latest := ln.inFlight()
+	out := time.Since(c.anchor) - latest
 	switch {
-	case sentAt == 0, len(c.relieved) == maxRelieved:
-		c.watch(slowAnswer)
+	case l == nil, len(c.relieved) == maxRelieved:
+		c.watch(ln, slowAnswer)
 		return
 	case out < slowAnswer:
-		c.watch(slowAnswer - max(out, 0))
+		c.watch(ln, slowAnswer-max(out, 0))
 		return
 	}
 	if len(c.relieved) == 0 {
@@ -52,62 +51,59 @@ func (c *Committer) relieve() {
 	}
 	l.relieved = true
 	c.relieved = append(c.relieved, l)
-	c.takeLead()
-	c.leadBeside()
-	c.watch(slowAnswer)
+	ln.end(l)
+	ln.spare = nil // l uses its memory until it has an answer
+	c.leadBeside(ln.takeLead())
+	c.watch(ln, slowAnswer)
 }
 
-// leadBeside makes the leader lead on its own goroutine, because a store that does
+// leadBeside makes l lead on its own goroutine, because a store that does
 // not answer must not block a caller whose context ends. One such goroutine stays
 // for the next time: it has the stack that a commit needs, and growing a new one
 // takes longer than the rest of a Start on a fast disk. The mutex is held.
-func (c *Committer) leadBeside() {
+func (c *Committer) leadBeside(l *leading) {
 	if c.standby {
 		c.standby = false
-		c.wake <- struct{}{}
+		c.wake <- l
 		return
 	}
 	c.timers.Go(func() {
-		for led := true; led; led = c.standBy() {
+		for ; l != nil; l = c.standBy() {
 			c.mu.Lock()
-			_ = c.lead(context.Background(), nil, c.leader)
+			_ = c.lead(context.Background(), nil, l)
 		}
 	})
 }
 
-// standBy waits until there is something to lead. It returns false at once if
+// standBy waits until there is something to lead. It returns nil at once if
 // another goroutine is already waiting, and when the engine gives up.
-func (c *Committer) standBy() bool {
+func (c *Committer) standBy() *leading {
 	c.mu.Lock()
 	if c.standby {
 		c.mu.Unlock()
-		return false
+		return nil
 	}
 	c.standby = true
 	c.mu.Unlock()
 	select {
-	case <-c.wake:
-		return true
+	case l := <-c.wake:
+		return l
 	case <-c.stop.Done():
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.standby {
 		c.standby = false
-		return false
+		return nil
 	}
-	<-c.wake // it was called at the same moment
-	return true
+	return <-c.wake // it was called at the same moment
 }
 
 // afterRelief ends a leader that another one has replaced. The mutex is held on
 // entry and free on return.
 func (c *Committer) afterRelief(ctx context.Context, w *Write, l *leading) error {
 	c.relieved = slices.DeleteFunc(c.relieved, func(r *leading) bool { return r == l })
-	if c.leader == nil && len(c.queue) > 0 {
-		c.takeLead()
-		c.handOver()
-	}
+	c.call(l.lane)
 	if w == nil || w.settled {
 		defer c.mu.Unlock()
 		if w == nil {
@@ -121,10 +117,7 @@ func (c *Committer) afterRelief(ctx context.Context, w *Write, l *leading) error
 // out returns the logs with a change that the store has not answered. The mutex is
 // held.
 func (c *Committer) out() (logs []*Log) {
-	leaders := slices.Clone(c.relieved)
-	if c.leader != nil {
-		leaders = append(leaders, c.leader)
-	}
+	leaders := slices.Concat(c.relieved, c.small.leaders, c.large.leaders)
 	for _, l := range leaders {
 		if l.sentAt.Load() != 0 {
 			logs = append(logs, l.flights...)

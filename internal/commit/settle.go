@@ -1,8 +1,8 @@
 package commit
 
 import (
-	"context"
 	"fmt"
+	"slices"
 	"time"
 )
 
@@ -60,7 +60,11 @@ func (c *Committer) refuse(lg *Log, err error) {
 		w.Alone = true
 	}
 	lg.putBack()
-	c.enqueue(lg)
+	if c.stop.Err() != nil {
+		lg.settlePending(errGaveUp) // there will be no further attempt
+		return
+	}
+	c.call(c.enqueue(lg))
 }
 
 // land ends a flight. The mutex is held.
@@ -82,8 +86,8 @@ func (c *Committer) land(lg *Log, err error) {
 		lg.settlePending(errGaveUp) // there will be no further attempt
 		return
 	}
-	if len(lg.pending) > 0 && !lg.queued {
-		c.enqueue(lg)
+	if len(lg.pending) > 0 && lg.queued == nil {
+		c.call(c.enqueue(lg))
 	}
 }
 
@@ -113,15 +117,17 @@ func (c *Committer) again(stuck []*Log, why error) {
 			return
 		}
 		for _, lg := range logs {
-			lg.queued = true
+			lg.queued = c.laneOf(lg)
+			lg.queued.queue = slices.Insert(lg.queued.queue, 0, lg)
 		}
-		c.queue = append(logs, c.queue...)
-		if c.leader != nil {
-			c.watch(slowAnswer)
-			c.mu.Unlock()
-			return
+		for _, ln := range c.lanes() {
+			if len(ln.leaders) > 0 {
+				c.watch(ln, slowAnswer)
+			} else if len(ln.queue) > 0 {
+				c.leadBeside(ln.takeLead())
+			}
 		}
-		_ = c.lead(context.Background(), nil, c.takeLead())
+		c.mu.Unlock()
 	})
 }
 
@@ -135,18 +141,20 @@ var errGaveUp = fmt.Errorf("%w: it took nothing more before the engine was close
 func (c *Committer) Abandon() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.relief != nil {
-		c.relief.Stop()
-	}
-	for _, lg := range c.queue {
-		lg.queued = false
-		if lg.flight != nil {
-			c.land(lg, lg.flight.sent.unanswered(errGaveUp, ErrClosed, errGaveUp))
-		} else {
-			lg.settlePending(errGaveUp)
+	for _, ln := range c.lanes() {
+		if ln.relief != nil {
+			ln.relief.Stop()
 		}
+		for _, lg := range ln.queue {
+			lg.queued = nil
+			if lg.flight != nil {
+				c.land(lg, lg.flight.sent.unanswered(errGaveUp, ErrClosed, errGaveUp))
+			} else {
+				lg.settlePending(errGaveUp)
+			}
+		}
+		ln.queue = nil
 	}
-	c.queue = nil
 	for _, lg := range c.out() {
 		f := lg.flight
 		f.sent.unknown = true

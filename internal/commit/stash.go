@@ -40,7 +40,7 @@ func (lg *Log) StashesLocked() bool { return len(lg.stashed) > 0 }
 // The mutex is held.
 func (lg *Log) unstash() {
 	if len(lg.stashed) > 0 {
-		lg.pending = append(lg.pending, &Write{Events: lg.stashed})
+		lg.pend(&Write{Events: lg.stashed})
 		lg.stashed, lg.stashedSize = nil, 0
 	}
 }

@@ -45,9 +45,11 @@ type Write struct {
 	admitted bool
 	settled  bool
 	err      error
-	at       store.Time // of its last event
-	reply    chan bool  // true: lead; false: settled. Made by a caller that waits
-	turn     chan bool  // of a write that its caller carries out: true: do; false: settled
+	at       store.Time    // of its last event
+	bytes    int           // about how large it is, once it is pending
+	reply    chan *leading // what to lead; nil: it is settled. Made by a caller that waits
+	chosen   bool          // reply has what to lead
+	turn     chan bool     // of a write that its caller carries out: true: do; false: settled
 }
 
 // At returns the time of the last event, once the write is settled.
@@ -70,8 +72,11 @@ func (w *Write) plain() bool {
 // Recycle makes w, which is durable and had nothing but events, as it was before it had any.
 func (w *Write) Recycle() {
 	w.Events, w.Row, w.Clock = nil, nil, time.Time{}
-	w.admitted, w.settled, w.at, w.reply = false, false, 0, nil
+	w.admitted, w.settled, w.at, w.bytes, w.reply, w.chosen = false, false, 0, 0, nil, false
 }
+
+// isLarge reports whether w is one of those that small writes do not wait for.
+func (w *Write) isLarge() bool { return w.bytes >= largeSize }
 
 func (w *Write) size() int {
 	n := 512
@@ -101,7 +106,7 @@ func (w *Write) settle(err error) {
 		}
 	case w.reply != nil:
 		select {
-		case w.reply <- false:
+		case w.reply <- nil:
 		default: // it was just picked to lead, and finds itself settled
 		}
 	}

@@ -21,7 +21,8 @@ type Options struct {
 	// first schema of the connection's search path.
 	Schema string
 	// Writers is how many connections are kept for writing; 0: 4. Further
-	// concurrent commits wait for each other.
+	// concurrent commits wait for each other. An engine whose runs have much to commit
+	// sends a batch on each of them; with 1 it sends one batch after another.
 	Writers int
 	// Transactions is how many transactional steps run at a time; 0: 8. Each has a
 	// connection to itself while its body runs; further ones wait.

@@ -65,6 +65,7 @@ var (
 	_ store.Clocked     = (*Store)(nil)
 	_ store.TxCommitter = (*Store)(nil)
 	_ store.Loader      = (*Store)(nil)
+	_ store.Parallel    = (*Store)(nil)
 )
 
 func newStore(db *sqlx.DB, o Options) *Store {
@@ -100,6 +101,9 @@ func genuine(version string) bool {
 	}
 	return true
 }
+
+// ParallelCommits implements store.Parallel: one for each connection that is kept for writing.
+func (s *Store) ParallelCommits() int { return cap(s.writers.permits) }
 
 // enter lets a call begin; the caller must call s.calls.Done.
 func (s *Store) enter(ctx context.Context) error {

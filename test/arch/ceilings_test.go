@@ -17,7 +17,7 @@ var (
 		"durable":          {86, 16650, 128, 530, 80},
 		"operate":          {28, 6000, 3, 545, 70},
 		"internal/claims":  {22, 3040, 5, 330, 47},
-		"internal/commit":  {15, 1900, 7, 312, 47},
+		"internal/commit":  {15, 2050, 7, 380, 47},
 		"internal/history": {31, 5250, 10, 470, 80},
 		"internal/payload": {12, 2500, 10, 530, 56},
 		"dashboard":        {9, 1100, 3, 240, 66},
@@ -25,7 +25,7 @@ var (
 		"store":            {23, 3010, 4, 353, 55},
 		"store/memory":     {14, 1500, 5, 199, 42},
 		"store/sqlite":     {42, 7150, 25, 412, 45},
-		"store/postgres":   {44, 8750, 33, 494, 55},
+		"store/postgres":   {44, 8850, 35, 494, 56},
 
 		"cli/internal/show":   {12, 1000, 0, 190, 66},
 		"cli/internal/target": {11, 2600, 10, 540, 54},
