@@ -58,9 +58,6 @@ func TestEveryEditAtEveryMomentEndsRightOrStopsByNameOnSQLite(t *testing.T) {
 	t.Logf("%d edits at %d moments", len(edits()), total.Load())
 }
 
-// rareBeats is a lease of which a third is between two beats.
-const rareBeats = time.Hour
-
 func onSQLite(t require.TestingT, path string, image []byte) *ground {
 	require.NoError(t, os.WriteFile(path, image, 0o600))
 	open := func(t require.TestingT) *sqlite.Store {

@@ -204,7 +204,7 @@ func inState(t *testing.T, state string, test func(t *testing.T, w *world, p *ro
 		p := newRowProgram()
 		rowStates()[state](t, w, p)
 		before := w.row("r")
-		w.open(t, durable.Options{})
+		w.open(t, durable.Options{Lease: rareBeats}) // hours pass, and nothing in these tests depends on its beats
 		require.Empty(t, verify(t, w, "r").Findings, "%s: it is sound", state)
 		test(t, w, p, before)
 	})
@@ -428,7 +428,9 @@ func TestNoExecutionBelievesADamagedRow(t *testing.T) {
 					}
 					ran := p.bodies.Load()
 					p.open.Store(true)
-					s := w.rotting(t, rot{run: "r", row: func(r *store.Run) { change(r, field, to) }}, with(p.defs...))
+					o := with(p.defs...)
+					o.Lease = rareBeats
+					s := w.rotting(t, rot{run: "r", row: func(r *store.Run) { change(r, field, to) }}, o)
 					if field == "Paused" { // for real, so that it can be claimed
 						s.rot.row = nil
 						no := false

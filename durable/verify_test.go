@@ -111,7 +111,7 @@ func (s *rotten) spoil(r *store.Run) {
 // rotting opens a process on damaged data.
 func (w *world) rotting(t *testing.T, damage rot, o durable.Options) *rotten {
 	t.Helper()
-	w.open(t, durable.Options{}) // for a disk
+	w.open(t, durable.Options{Lease: o.Lease}) // for a disk
 	s := &rotten{disk: &disk{Store: w.data.Handle()}, rot: damage}
 	o.Grace, o.Logger = -1, slog.New(w.log)
 	eng, err := durable.Open(context.Background(), s, o)

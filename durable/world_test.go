@@ -32,6 +32,10 @@ func inWorld(t *testing.T, test func(t *testing.T, w *world)) {
 	synctest.Test(t, func(t *testing.T) { test(t, newWorld(t)) })
 }
 
+// rareBeats is a lease for tests in which many hours pass: a third of it is between two
+// beats, which would cost more than all else.
+const rareBeats = time.Hour
+
 // world is data that survives, and the processes that come and go on it: each
 // open is one process, each crash the end of the one opened last. It must be
 // made in a synctest bubble.
