@@ -52,7 +52,8 @@ func TestWhatAClaimReplaysIsToldInTheHistoryAndInTheStream(t *testing.T) {
 }
 
 func TestTheStreamOfAnEndedRunSaysThatNobodyExecutesIt(t *testing.T) {
-	s := open(t, memoryStore(t), dashboard.Options{})
+	// It ends by itself, twenty heartbeats after the run has.
+	s := open(t, memoryStore(t), dashboard.Options{Heartbeat: 50 * time.Millisecond})
 	s.failed("r")
 	ctx, stop := context.WithTimeout(t.Context(), 20*time.Second)
 	defer stop()
