@@ -207,15 +207,22 @@ func (r *modelRun) compare(got loaded) string {
 }
 
 // modelAgrees plays random sequences against the model. All games use one
-// store, each with its own ids and executors.
+// store, each with its own ids and executors, and each goes on with the handle
+// of the one before: what reopens it is a step of a game.
 func modelAgrees(t *T) {
 	d := t.fresh()
+	var s store.Store
+	t.Cleanup(func() {
+		if s != nil {
+			require.NoError(t, s.Close())
+		}
+	})
 	game := 0
 	rapid.Check(t, func(rt *rapid.T) {
 		game++
-		p := &player{t: t, rt: rt, d: d, model: make(model), live: make(map[string]bool), prefix: fmt.Sprintf("g%d-", game)}
+		p := &player{t: t, rt: rt, d: d, s: s, model: make(model), live: make(map[string]bool), prefix: fmt.Sprintf("g%d-", game)}
+		defer func() { s = p.s }()
 		p.open()
-		defer func() { p.must(p.s.Close()) }()
 		for range rapid.IntRange(1, 40).Draw(rt, "steps") {
 			p.step()
 		}
@@ -264,11 +271,13 @@ func (p *player) leaveAll() {
 	}
 }
 
-// open opens a handle, with two executors on it.
+// open opens a handle if there is none, and lets two executors join on it.
 func (p *player) open() {
-	s, err := p.d.Open()
-	p.must(err)
-	p.s = s
+	if p.s == nil {
+		s, err := p.d.Open()
+		p.must(err)
+		p.s = s
+	}
 	p.join()
 	p.join()
 }
@@ -305,7 +314,9 @@ func (p *player) step() {
 	case "reopen":
 		// Executors end with their process.
 		p.leaveAll()
-		p.must(p.s.Close())
+		s := p.s
+		p.s = nil
+		p.must(s.Close())
 		p.open()
 	}
 }
