@@ -180,6 +180,11 @@ func (st *step) ready(n int, wait store.Time, said bool) (clock time.Time, err e
 		}
 		clock = time.Now()
 	}
+	if err := (logOwner{r}).Lost(); err != nil {
+		// The run was taken while its owner had no lease. A beginning that was recorded before
+		// that can be answered only now, when the lease holds again.
+		return clock, err
+	}
 	if st.start == 0 {
 		st.start = r.eng.storeTime(clock)
 	}

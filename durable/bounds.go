@@ -36,7 +36,7 @@ func (a *attempt) mayBegin() error {
 	if a.term.Over() {
 		return ErrLeaseExpired // not an outcome: a later attempt has a context that has not ended
 	}
-	return nil
+	return logOwner{a.step.call.scope.run}.Lost()
 }
 
 // awaitLease waits until a body of the step may begin, or returns why none may.

@@ -44,6 +44,9 @@ func (s *sim) judge() {
 		}
 		s.judgeLog(row)
 		s.judgeOutput(ctx, op, row)
+		if i := slices.IndexFunc(rows, func(r store.Run) bool { return r.ID == row.Parent }); i >= 0 {
+			s.judgeChild(row, &rows[i])
+		}
 		if s.failed() {
 			return
 		}
@@ -69,7 +72,7 @@ func (s *sim) judgeRun(row *store.Run, stuck []durable.Stuck) {
 	}
 	t := s.ledger.run(row.ID)
 	if row.Status != store.Completed && !t.meddled {
-		for _, place := range t.mustUndo {
+		for _, place := range slices.Concat(t.mustUndo, t.firm) {
 			if !t.undone[place] {
 				s.fail("%s is %s, and what it registered at %s to be undone was not: %s", row.ID, row.Status, place, row.Reason)
 			}
@@ -82,8 +85,8 @@ func (s *sim) judgeRun(row *store.Run, stuck []durable.Stuck) {
 		if !f.succeeds {
 			s.fail("%s completed, and cannot", row.ID)
 		}
-		if t.cancelled && isRoot && !s.endedBeforeCancel(row) {
-			s.fail("%s completed, and its cancel was acknowledged", row.ID)
+		if t.cancelledAt != 0 && t.cancelledAt < row.EndedAt && !t.meddled {
+			s.fail("%s completed after its cancel was acknowledged", row.ID)
 		}
 	case store.Failed:
 		if row.Code == durable.CodeDeadline && s.world.Deadline > 0 {
@@ -105,8 +108,18 @@ func (s *sim) childWasStopped(p Program) bool {
 	return p.has(Child) && (s.hasAct(CancelRun) || s.world.Deadline > 0)
 }
 
-// endedBeforeCancel reports whether the log of a run has no cancel that came before its end.
-func (s *sim) endedBeforeCancel(row *store.Run) bool { return row.CancelAsked }
+// orphaned is how long a child may go on after the end of its parent, which cancels it.
+const orphaned = 150 * time.Second
+
+// judgeChild checks that a child did not outlive its parent, which has ended.
+func (s *sim) judgeChild(row, parent *store.Run) {
+	if parent == nil || s.ledger.run(parent.ID).meddled || s.ledger.run(row.ID).meddled {
+		return
+	}
+	if row.EndedAt > parent.EndedAt.Add(orphaned) && row.Status == store.Completed {
+		s.fail("%s went on for %s after its parent had ended", row.ID, row.EndedAt.Time().Sub(parent.EndedAt.Time()))
+	}
+}
 
 // fateOf returns the program of a run and its fate; any fate if the run was never executed.
 func (s *sim) fateOf(row *store.Run) (Program, fate) {

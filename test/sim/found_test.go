@@ -2,6 +2,7 @@ package sim_test
 
 import (
 	"testing"
+	"time"
 
 	"github.com/holdfast-dev/holdfast/test/sim"
 )
@@ -23,4 +24,22 @@ func TestAMapSeqThatStoppedIsReplayedToItsEndInAnItemThatHasEnded(t *testing.T) 
 			{On: "item_completed", Nth: 2, Do: "kill before"},
 		},
 	})
+}
+
+// The beginning of a body was recorded, its answer was lost, and another process took the
+// run. When the store answered again, and the lease held, the body began: beside the one of
+// the new owner, or after it.
+func TestABodyWhoseBeginningIsAnsweredAfterTheRunWasTakenDoesNotBegin(t *testing.T) {
+	for range 5 {
+		sim.Run(t, sim.World{
+			Engines: 2, Runs: 3,
+			Program: sim.Program{
+				{Do: "step"},
+			},
+			Faults: []sim.Fault{
+				{On: "row", Nth: 3, Do: "lost, then refused", For: 45 * time.Second},
+				{On: "step_completed", Nth: 1, Do: "lost, then refused", For: 45 * time.Second},
+			},
+		})
+	}
 }

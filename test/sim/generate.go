@@ -81,7 +81,7 @@ func (g *Generator) node(budget *int, at place) Node {
 	n.Handled = g.chance(25)
 	switch n.Do {
 	case Step, Relaxed, Long, Once, Draw:
-		n.For = pick(g, 0, 0, 100*time.Millisecond, time.Second, 5*time.Second, 20*time.Second)
+		n.For = pick(g, 0, 0, 100*time.Millisecond, time.Second, 5*time.Second, 20*time.Second, 40*time.Second)
 		if g.chance(15) {
 			n.Fails, n.How = 1, pick(g, "", "", ByPanic, ByExit)
 		}

@@ -47,6 +47,8 @@ func (n *Node) fate(shaken bool) fate {
 			return exits
 		case n.Fails >= n.attempts():
 			return fate{fails: true}
+		case n.Do == Progress && n.How == ByBlock:
+			return fate{succeeds: true, fails: true} // a slow store may use up the time of an attempt
 		}
 		return fate{succeeds: true}
 	case Once:

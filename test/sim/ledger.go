@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"time"
 
 	"github.com/holdfast-dev/holdfast/durable"
 	"github.com/holdfast-dev/holdfast/store"
@@ -26,11 +27,12 @@ type ledger struct {
 type told struct {
 	started     bool
 	cancelTried bool
-	cancelled   bool     // acknowledged
-	lineage     int      // odd while an operator changes its history
-	meddled     bool     // an operator has tried to change its history
-	gen         int      // by the events
-	mustUndo    []string // what the function had registered when it last failed
+	cancelledAt store.Time // when that was acknowledged; 0: it was not
+	lineage     int        // odd while an operator changes its history
+	meddled     bool       // an operator has tried to change its history
+	gen         int        // by the events
+	mustUndo    []string   // what the function had registered when it last failed
+	firm        []string   // what was registered before a call that is recorded
 	undone      map[string]bool
 	outs        []string // what its function returned, in the last passes
 }
@@ -145,6 +147,13 @@ func (x *pass) saw(scope, path string, n *Node, v string, err error) {
 			x.sim.fail("%s: call %d of scope %q was seen as %s %q, and is now %s %q", x.run, i, scope, seen[i].path, seen[i].text, path, now.text)
 		}
 	case i <= len(seen):
+		if now.fixed {
+			for _, place := range x.undos {
+				if in, ok := strings.CutPrefix(place, scope); ok && !strings.Contains(in, "]/") {
+					l.run(x.run).firm = append(l.run(x.run).firm, place)
+				}
+			}
+		}
 		seen = append(seen[:i:i], now)
 		for j := range seen {
 			seen[j].fixed = seen[j].fixed || now.fixed && !strings.HasPrefix(seen[j].text, "error: ")
@@ -167,7 +176,7 @@ func (x *pass) expects(path string, n *Node, class, v string, err error) {
 		if n.Do == Await && v != signalled && (v != "timeout" || n.For == 0) {
 			x.sim.fail("%s: the wait at %s returned %q", x.run, path, v)
 		}
-	case "gone", "continued":
+	case "gone":
 	case "cancelled":
 		x.sim.ledger.mu.Lock()
 		tried := x.sim.ledger.run(x.run).cancelTried
@@ -208,8 +217,8 @@ func (l *ledger) book(run string, gen, lineage int, key string) *bodyBook {
 	at := fmt.Sprintf("%s %d %d %s", run, gen, lineage, key)
 	b := l.bodies[at]
 	if b == nil {
-		// After a jump, what other scopes have recorded is kept.
-		b = &bodyBook{begun: map[int]int{}, running: map[int]int{}, under: map[*process]int{}, unknown: lineage > 0}
+		// After a jump, what other scopes have recorded is kept; a fork has a copy of it.
+		b = &bodyBook{begun: map[int]int{}, running: map[int]int{}, under: map[*process]int{}, unknown: lineage > 0 || strings.HasPrefix(run, "f-")}
 		l.bodies[at] = b
 	}
 	return b
@@ -246,6 +255,9 @@ func (l *ledger) begin(x *pass, a durable.AttemptInfo, n *Node) (end func()) {
 		l.sim.fail("%s begins, and only attempt %d is recorded", at, b.failed)
 	case len(a.Failures) != b.failed:
 		l.sim.fail("%s sees %d failures of %d", at, len(a.Failures), b.failed)
+	}
+	if owner := l.sim.ownerOf(x.run); owner != "" && owner != x.process.id() {
+		l.sim.fail("%s begins, and the run belongs to %s", at, owner)
 	}
 	for p := range b.under {
 		if p != x.process && !p.isDead() && n.Do != Progress { // SaveProgress does not return before the store answers
@@ -319,7 +331,7 @@ func (l *ledger) progressRead(x *pass, a durable.AttemptInfo, v int, ok bool) {
 		return
 	}
 	saved := l.book(x.run, x.gen, x.lineage, a.Key).saved
-	if len(saved) == 0 && (!ok || x.lineage > 0) {
+	if len(saved) == 0 && (!ok || x.lineage > 0 || strings.HasPrefix(x.run, "f-")) {
 		return
 	}
 	for i, s := range saved {
@@ -367,6 +379,9 @@ func (l *ledger) progressSaved(x *pass, a durable.AttemptInfo, err error) {
 func (l *ledger) cancels(id string, acknowledged bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.run(id).cancelTried = true
-	l.run(id).cancelled = l.run(id).cancelled || acknowledged
+	t := l.run(id)
+	t.cancelTried = true
+	if acknowledged && t.cancelledAt == 0 {
+		t.cancelledAt = store.TimeOf(time.Now())
+	}
 }

@@ -333,8 +333,6 @@ func classify(err error) string {
 		return "unknown outcome"
 	case errors.As(err, &failed):
 		return "failed"
-	case errors.Is(err, durable.ErrContinued):
-		return "continued"
 	}
 	return "error"
 }
@@ -343,7 +341,7 @@ func classify(err error) string {
 func isStop(class string) bool { return class == "gone" || class == "cancelled" || class == "deadline" }
 
 func isGone(err error) bool {
-	for _, gone := range []error{durable.ErrLost, durable.ErrShutdown, durable.ErrClosed, durable.ErrUnloaded, durable.ErrPaused, durable.ErrLeaseExpired, durable.ErrInterrupted, durable.ErrOutsideRun, durable.ErrUnavailable} {
+	for _, gone := range []error{durable.ErrLost, durable.ErrShutdown, durable.ErrClosed, durable.ErrUnloaded, durable.ErrPaused, durable.ErrLeaseExpired, durable.ErrInterrupted, durable.ErrOutsideRun, durable.ErrUnavailable, durable.ErrContinued} {
 		if errors.Is(err, gone) {
 			return true
 		}

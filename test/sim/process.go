@@ -85,6 +85,16 @@ func (p *process) isOver() bool {
 	return p.over
 }
 
+// id returns the id of its engine; empty: it is not yet open.
+func (p *process) id() string {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.eng == nil {
+		return ""
+	}
+	return p.eng.ID()
+}
+
 // isDead reports whether it was killed: nothing of it has an effect any more.
 func (p *process) isDead() bool {
 	p.mu.Lock()

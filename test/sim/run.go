@@ -255,6 +255,15 @@ func (s *sim) rows() []store.Run {
 	}
 }
 
+// ownerOf returns which executor a run belongs to now; empty: none, or it is not there.
+func (s *sim) ownerOf(run string) string {
+	h, err := s.data.Load(context.Background(), run, store.Cursor{NoEvents: true})
+	if err != nil {
+		return ""
+	}
+	return h.Run.Owner
+}
+
 func (s *sim) allEnded() bool {
 	rows := s.rows()
 	for i := range rows {
