@@ -6,14 +6,14 @@ STATICCHECK ?= honnef.co/go/tools/cmd/staticcheck@v0.8.2
 WITH_PG     ?= $(GO) run ./test/pgtest/cmd/withpostgres
 # What make test runs.
 TESTS       ?= ./...
-# The worlds of make sim.
+# The worlds of make sim and make mutants.
 SEEDS       ?= 10000
 FIRST       ?= 1
 # Packages in which goroutines share state; -race over the rest finds nothing new.
 RACE        ?= ./durable/... ./store/memory/... ./conformance/...
 
 .DEFAULT_GOAL := help
-.PHONY: help demo trace-demo test lint race shape bench bench-scale sim soak
+.PHONY: help demo trace-demo test lint race shape bench bench-scale sim mutants soak
 
 help: ## print the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-11s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
@@ -50,6 +50,9 @@ bench-scale: ## measure what must not depend on how many runs a store has, up to
 
 sim: ## simulate SEEDS worlds from FIRST on (test/sim): programs, faults of the store, operators
 	$(GO) test ./test/sim -run TestWorlds -count=1 -v -timeout 0 -seeds $(SEEDS) -first $(FIRST)
+
+mutants: ## put known faults back, one at a time, and print which of them the simulator finds (takes minutes)
+	$(GO) run ./test/mutants -seeds $(SEEDS) -first $(FIRST)
 
 soak: ## run the long crash and fault tests (takes up to an hour)
 	DURABLE_SOAK=1 HOLDFAST_KILLS=2000 $(WITH_PG) $(GO) test -count=1 -timeout 90m ./...

@@ -17,6 +17,7 @@
 //	traceproof  the OpenTelemetry trace of a run that several killed processes execute
 //	doors       one run resumed through each door: library, HTTP API, page, terminal
 //	sim         whole worlds of programs, faults and operators, made from seeds ("make sim")
+//	mutants     a program: known faults, put back one at a time, that sim must find ("make mutants")
 //	vintage     stores that earlier versions have written
 //
 // Helpers:

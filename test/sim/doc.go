@@ -11,12 +11,16 @@
 //	store.go      the way of one process to the store; fault.go is what goes wrong there
 //	operator.go   what people do to runs
 //	ledger.go     what bodies did and calls returned; check.go what must hold at the end
+//	run.go        the life of a world: begun, disturbed, left in peace, judged
+//	watch.go      counts calls and events, and has faults and acts happen at them
 //	coverage.go   which (event, fault, next event) were seen, and which are sought
+//	watchdog.go   ends a world that does not end
 //	shrink.go     the least world that still fails; print.go is its Go test
 //
 // # What is reproducible
 //
-// A seed makes the same world every time, and all choices of a world (which call of the
+// A world that is printed is the one to keep. A seed alone makes the same world only with
+// the same first seed, because what was seen before steers what is made next. All choices of a world (which call of the
 // store meets a fault, what an operator does after which event) are counted at the
 // store, not timed. The virtual clock is exact. What is left to chance is the order in
 // which goroutines run that are ready at the same virtual moment, and the ids of
