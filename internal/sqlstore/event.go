@@ -38,12 +38,49 @@ func (r *EventRow) Event() store.Event {
 // EventValues returns the values of the columns from branch to sum of
 // EventRow, in that order: what follows run number, seq and epoch in every
 // statement that appends.
-func EventValues(e *store.Event) []any {
-	return []any{
-		int64(e.Branch), string(e.Type), e.Key, int64(e.Attempt), int64(e.Ordinal), int64(e.At), int64(e.Took / time.Microsecond),
-		int64(e.Active / time.Microsecond), int64(e.Steps), Text(e.Data), Bytes(e.Payload), int64(e.Sum),
+func EventValues(e *store.Event) []any { return AppendEventValues(nil, e) }
+
+// AppendEventValues appends what EventValues returns. An argument is a word in an interface, so
+// a number above 255 and a text need an allocation each; what two arguments have in common, or
+// all events of a type, is made once.
+func AppendEventValues(list []any, e *store.Event) []any {
+	typ, known := typeValues[e.Type]
+	if !known {
+		typ = string(e.Type)
 	}
+	var ordinal any = int64(e.Ordinal)
+	steps := ordinal
+	if e.Steps != e.Ordinal {
+		steps = int64(e.Steps)
+	}
+	return append(list,
+		int64(e.Branch), typ, e.Key, int64(e.Attempt), ordinal, int64(e.At), int64(e.Took/time.Microsecond),
+		int64(e.Active/time.Microsecond), steps, Text(e.Data), Bytes(e.Payload), int64(e.Sum))
 }
+
+// A Repeated is an argument that is mostly the one that it was before, such as an epoch. The
+// zero value is ready for use, by one goroutine at a time.
+type Repeated struct {
+	n     int64
+	value any
+}
+
+// Of returns n as an argument.
+func (r *Repeated) Of(n int64) any {
+	if r.value == nil || n != r.n {
+		r.n, r.value = n, n
+	}
+	return r.value
+}
+
+// typeValues has the known types as arguments.
+var typeValues = func() map[store.Type]any {
+	m := map[store.Type]any{}
+	for _, t := range store.Types() {
+		m[t] = string(t)
+	}
+	return m
+}()
 
 // Text returns a value that binds b as text, and nil as NULL.
 func Text(b []byte) any {

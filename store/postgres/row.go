@@ -87,11 +87,13 @@ func (s *scanner) textBytes() []byte {
 }
 
 // eventValues returns the values of an event from branch on.
-func eventValues(e *store.Event) []driverValue {
-	vs := sqlstore.EventValues(e)
-	list := make([]driverValue, len(vs))
-	for i, v := range vs {
-		list[i] = v
+func eventValues(e *store.Event) []driverValue { return appendEventValues(nil, e) }
+
+// appendEventValues appends what eventValues returns.
+func appendEventValues(list []driverValue, e *store.Event) []driverValue {
+	var memory [12]any
+	for _, v := range sqlstore.AppendEventValues(memory[:0], e) {
+		list = append(list, v)
 	}
 	return list
 }

@@ -10,6 +10,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/holdfast-dev/holdfast/internal/sqlstore"
 	"github.com/holdfast-dev/holdfast/store"
 )
 
@@ -33,6 +34,24 @@ type writers struct {
 type session struct {
 	conn  *sql.Conn // nil until it is needed
 	stmts map[string]driver.Stmt
+	args  arguments
+}
+
+// arguments is memory for those of one statement at a time: drivers have encoded them when
+// they return.
+type arguments struct {
+	list  []driver.Value
+	named []driver.NamedValue
+	epoch sqlstore.Repeated
+}
+
+// of returns args with their places.
+func (a *arguments) of(args []driver.Value) []driver.NamedValue {
+	a.named = a.named[:0]
+	for i, v := range args {
+		a.named = append(a.named, driver.NamedValue{Ordinal: i + 1, Value: v})
+	}
+	return a.named
 }
 
 // sessionSettings bound the harm that one stuck process can do to the others: it
@@ -168,7 +187,7 @@ func (s *Store) with(ctx context.Context, of *writers, f func(*wire) error) erro
 	var ferr error
 	broken := false
 	err = ses.conn.Raw(func(dc any) error {
-		w := &wire{store: s, dc: dc.(driver.Conn), stmts: ses.stmts, ctx: context.Background()}
+		w := &wire{store: s, dc: dc.(driver.Conn), stmts: ses.stmts, args: &ses.args, ctx: context.Background()}
 		ferr = f(w)
 		if w.tx != nil {
 			w.rollback()
@@ -222,6 +241,7 @@ type wire struct {
 	store  *Store
 	dc     driver.Conn
 	stmts  map[string]driver.Stmt
+	args   *arguments
 	ctx    context.Context // of the statements; a context that is never done costs no goroutine
 	tx     driver.Tx
 	broken bool
@@ -286,7 +306,8 @@ func (w *wire) exec(name string, args ...driver.Value) (int64, error) {
 		return 0, err
 	}
 	w.store.count(name)
-	r, err := st.(driver.StmtExecContext).ExecContext(w.ctx, named(args))
+	r, err := st.(driver.StmtExecContext).ExecContext(w.ctx, w.args.of(args))
+	clear(w.args.named)
 	if err != nil {
 		return 0, w.failed(name, err)
 	}
@@ -306,7 +327,8 @@ func (w *wire) query(name string, row func([]driver.Value) error, args ...driver
 		return err
 	}
 	w.store.count(name)
-	rows, err := st.(driver.StmtQueryContext).QueryContext(w.ctx, named(args))
+	rows, err := st.(driver.StmtQueryContext).QueryContext(w.ctx, w.args.of(args))
+	clear(w.args.named)
 	if err != nil {
 		return w.failed(name, err)
 	}

@@ -89,14 +89,9 @@ func (s *Store) checkpoint(ctx context.Context, c *conn, ch *store.Change) error
 // appendFenced is the plain checkpoint: it appends e if the event before e has
 // the epoch before.
 func (s *Store) appendFenced(db session, no, epoch, before int64, e *store.Event) (changed int64, err error) {
-	changed, _, err = db.exec(s.q.append, append(eventArgs(no, epoch, e), before)...)
+	a := argsOf(db)
+	changed, _, err = db.exec(s.q.append, append(a.event(no, epoch, e), a.epoch.Of(before))...)
 	return changed, err
-}
-
-func eventArgs(no, epoch int64, e *store.Event) []any {
-	args := make([]any, 0, 15)
-	args = append(args, place(no, e.Seq), epoch)
-	return append(args, sqlstore.EventValues(e)...)
 }
 
 // errUndo ends a transaction whose only Change was refused.
