@@ -82,7 +82,7 @@ func newScope(r *run, path string) *scope {
 
 // A naming gives the calls of a scope their names: the second call of "send" is "send#2".
 type naming struct {
-	counts  map[string]*int32 // calls of each escaped name
+	counts  map[string]*int32 // calls of each escaped name but, until another one is asked for, the last
 	name    string            // of the last call: a loop asks for the same one repeatedly
 	escaped string
 	count   *int32 // of that name; nil: there is none
@@ -95,6 +95,7 @@ func (nm *naming) next(name string) (escaped string, n int32, err error) {
 		if err := store.CheckName("step name", name); err != nil {
 			return "", 0, err
 		}
+		nm.keep()
 		nm.name, nm.escaped = name, history.EscapeName(name)
 		nm.count = nm.counts[nm.escaped]
 	}
@@ -107,13 +108,21 @@ func (nm *naming) next(name string) (escaped string, n int32, err error) {
 // take counts the call that next was asked for.
 func (nm *naming) take() {
 	if nm.count == nil {
-		if nm.counts == nil {
-			nm.counts = map[string]*int32{}
-		}
 		nm.count = new(int32)
-		nm.counts[nm.escaped] = nm.count
 	}
 	*nm.count++
+}
+
+// keep files the calls of the last name, so that a scope whose calls have one name needs no
+// map.
+func (nm *naming) keep() {
+	if nm.count == nil {
+		return
+	}
+	if nm.counts == nil {
+		nm.counts = map[string]*int32{}
+	}
+	nm.counts[nm.escaped] = nm.count
 }
 
 // call is one durable call, from begin to end.
