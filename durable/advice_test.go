@@ -110,7 +110,9 @@ func TestTheAdviceOfAChangedDefinitionHealsWhenFollowed(t *testing.T) {
 							return call(recorded[same:]...)
 						})
 					}
-					w.reboot(t, options(4, next))
+					byHand := options(4, next)
+					byHand.OnBoot = durable.LeaveOnBoot // or Recover would do it
+					w.reboot(t, byHand)
 					changed := store.Filter{Workflows: []string{"w"}, Codes: []string{durable.CodeDefinitionChanged}}
 					for _, dry := range []bool{true, false} {
 						resumed := map[string]bool{}

@@ -186,7 +186,7 @@ func TestARenamedBranchIsNoticedBeforeAnythingOfItRuns(t *testing.T) {
 		require.Equal(t, 1, bodies)
 		w.crash()
 		w.boot(t, durable.Options{Workflows: []durable.Definition{define("left")}})
-		require.NoError(t, resume(w.eng, w.ctx(), "r"))
+		goesOn(t, w, "r")
 		w.eventually("r", store.Completed)
 	})
 }

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -216,7 +217,7 @@ func process(t require.TestingT, data *ground, e edition, at death, resume bool)
 	eng, err := durable.Open(ctx, m, durable.Options{Workflows: e.defs, Logger: slog.New(slog.DiscardHandler), Lease: data.lease, QuarantineAfter: 100})
 	require.NoError(t, err)
 	ectx := durable.NewContext(ctx, eng)
-	_, err = durable.Recover(ectx)
+	report, err := durable.Recover(ectx)
 	var run *durable.Run[string]
 	if err == nil {
 		if _, missing := data.look.Load(ctx, "r", store.Cursor{NoEvents: true}); errors.Is(missing, store.ErrNotFound) {
@@ -225,7 +226,7 @@ func process(t require.TestingT, data *ground, e edition, at death, resume bool)
 			run, err = durable.Ref[int, string]("w").Handle(ectx, "r")
 		}
 	}
-	if err == nil && resume {
+	if err == nil && resume && !slices.Contains(report.Unparked, "r") {
 		_, err = operate.On(eng).Resume(ctx, "r", operate.ResumeOptions{})
 	}
 	if err == nil {

@@ -23,7 +23,7 @@ func newClaims(e *Engine) *claims.Claims {
 		NoReconcileOnBoot: e.options.NoReconcileOnBoot, RerunLastStep: e.options.RerunLastStep,
 		Now: e.now, Sign: func(d *history.Claim) { e.sign(d) },
 		Resumed: func(ctx context.Context, workflow string) { e.metrics.RunRecovered(ctx, workflow) },
-		List:    e.runsOf, Load: e.loadGeneration, View: e.view, Unreadable: unread, Act: e.act,
+		List:    e.runsOf, Load: e.loadGeneration, View: e.view, Unreadable: unread, Act: e.act, Reopen: operators{e}.Reopen,
 		EachUnheard: func(ctx context.Context, rows iter.Seq2[*store.Run, error], found func(stuck.Run)) error {
 			return e.families.eachUnheard(ctx, rows, func(row *store.Run, lost *unheard) { found(lost.stuck(row)) })
 		},

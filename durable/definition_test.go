@@ -125,7 +125,7 @@ func TestAChangedDefinitionParksTheRunAndIsNeverMisread(t *testing.T) {
 				w.crash()
 				w.expire()
 				w.boot(t, with(first))
-				require.NoError(t, resume(w.eng, w.ctx(), "r"))
+				goesOn(t, w, "r")
 				out, err := wait(t, w, first, "r")
 				require.NoError(t, err)
 				require.Equal(t, []string{"hold"}, ran)

@@ -442,8 +442,8 @@ func TestMailThatCannotBeDecryptedParksTheReceiverAndIsKept(t *testing.T) {
 		}
 		require.NoError(t, old.Close())
 		w.boot(t, encrypted(keysOf("k1"), waiting, parent, child))
-		require.NoError(t, resume(w.eng, w.ctx(), "r"))
-		require.NoError(t, resume(w.eng, w.ctx(), "p"))
+		goesOn(t, w, "r")
+		goesOn(t, w, "p")
 		for id, want := range map[string]string{"r": "hello", "p": "on"} {
 			h, err := waiting.Handle(w.ctx(), id)
 			require.NoError(t, err)

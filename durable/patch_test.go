@@ -109,7 +109,7 @@ func TestAChangeIsDeprecatedAndThenForgotten(t *testing.T) {
 		require.Equal(t, "a new b", out)
 
 		w.reboot(t, with(deprecated))
-		require.NoError(t, second(operate.On(w.eng).Resume(w.ctx(), "r", operate.ResumeOptions{})))
+		goesOn(t, w, "r")
 		out, err = wait(t, w, deprecated, "r")
 		require.NoError(t, err)
 		require.Equal(t, "a new b", out)

@@ -49,6 +49,7 @@ type Report struct {
 	Repaired   []Recovery // contradicted their events and were repaired, then treated like the others
 	Stuck      []Stuck    // cannot go on here
 	Quarantine []string   // of Stuck, the runs that this call has quarantined
+	Unparked   []string   // go on, too: other code had parked them, and the code that is here fits
 
 	// Partial: there are so many runs that wait that Recover has not looked at all of them. The rest
 	// of Approvals, Repaired and Stuck is logged, and counted in the line "Recovery complete".
@@ -78,6 +79,12 @@ type Stuck struct {
 // runs than Options.MaxRuns allows, the others follow, oldest first, as those before them
 // end; until then they stay as they are, and another executor may take them. The error of
 // Recover says that the store could not be read.
+//
+// A run that was parked because its code had changed, a value could not be read, or the code of a
+// child was missing (CodeDefinitionChanged, CodeUndecodable, CodeChildNotRegistered) is replayed
+// with the code that is here. If that fits, the run goes on, and is in Report.Unparked;
+// otherwise nothing is written, and it stays in Report.Stuck. A build that has parked a run itself is not tried
+// again, nor is a workflow whose policy is not ResumeOnBoot.
 //
 // Runs that were cut off or stopped go on first, and then those that are due may be claimed. The runs
 // that wait are compared with their events meanwhile: nothing has to wait for that but a due run that
@@ -114,7 +121,7 @@ func (e *Engine) Recover(ctx context.Context) (Report, error) {
 		Partial: rep.Partial,
 		Resumed: rep.Resumed, Deferred: rep.Deferred, Failed: rep.Failed, Left: rep.Left, Approvals: slices.Clone(approvals),
 		Suspects: rep.Suspects, Repaired: convert(rep.Repaired, func(r claims.Repaired) Recovery { return Recovery(r) }),
-		Stuck: convert(rep.Stuck, func(s stuck.Run) Stuck { return Stuck(s) }), Quarantine: rep.Quarantine,
+		Stuck: convert(rep.Stuck, func(s stuck.Run) Stuck { return Stuck(s) }), Quarantine: rep.Quarantine, Unparked: rep.Unparked,
 	}, err
 }
 

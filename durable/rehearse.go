@@ -9,6 +9,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/holdfast-dev/holdfast/internal/commit"
 	"github.com/holdfast-dev/holdfast/internal/desk"
 	"github.com/holdfast-dev/holdfast/internal/goroutine"
 	"github.com/holdfast-dev/holdfast/internal/guard"
@@ -109,6 +110,34 @@ func (d operators) Rehearse(ctx context.Context, row *store.Run, events []store.
 		return desk.Rehearsed{Unknown: fmt.Sprintf("its code waits for something that is no durable call, and did not come to the end of the history within %s", rehearsalLimit)}, nil
 	}
 	return r.rehearsal.judge()
+}
+
+// Reopen makes a parked run claimable if the code that is here fits its history, and
+// reports whether it does. It writes nothing about a run that does not fit. It does not
+// try the build that has parked the run: the claim in the history says which one that was.
+func (d operators) Reopen(ctx context.Context, row *store.Run) (fits bool, err error) {
+	e := d.eng
+	v, unreadable, err := e.view(ctx, row.ID)
+	if err != nil || unreadable != nil || v.Row.Status != store.Interrupted || v.Row.Code != row.Code || v.Row.Paused {
+		return false, err
+	}
+	by, _ := v.Past.HolderAt(math.MaxInt64)
+	if row.Code == CodeDefinitionChanged && by != nil && by.IsBuild(e.program.build) {
+		return false, nil
+	}
+	found, misfit := d.Rehearse(ctx, v.Row, v.Events, nil, "", false)
+	if misfit != nil || found.Unknown != "" {
+		return false, ctx.Err()
+	}
+	_, err = e.act(ctx, v.Row, v.Branches, commit.Act{
+		From:  []store.Status{store.Interrupted},
+		Event: store.Event{Type: store.WorkflowInterrupted, Data: history.Encode(&history.Stop{Executor: e.id, Reason: "the code of this program fits it"})},
+		Row:   commit.Claimable(),
+	})
+	if err != nil && !commit.Overtaken(err) {
+		return false, fmt.Errorf("durable: run %s could not be continued: %w", row.ID, storeError(err))
+	}
+	return err == nil, nil
 }
 
 // judge returns the result of the rehearsal, once the run is gone or its function

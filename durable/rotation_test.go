@@ -81,7 +81,7 @@ func TestOldKeysStayReadableAndAMissingOneParksTheRun(t *testing.T) {
 
 		// Rotated, and then turned off: everything reads on.
 		w.reboot(t, encrypted(keysOf("k2", "k1"), wf))
-		require.NoError(t, resume(w.eng, w.ctx(), "r"))
+		goesOn(t, w, "r")
 		out, err := wait(t, w, wf, "r")
 		require.NoError(t, err)
 		require.Equal(t, threeDone, out)

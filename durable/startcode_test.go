@@ -51,11 +51,10 @@ func TestAStartOfAWorkflowWithoutCodeIsRefusedUnlessItIsARef(t *testing.T) {
 		require.Contains(t, w.row("p").Reason, "the code of workflow order is not in this engine")
 		require.ErrorIs(t, resume(w.eng, w.ctx(), "p"), durable.ErrNotRegistered)
 
-		w.reboot(t, with(parent, forgotten))
+		require.Equal(t, []string{"p"}, w.reboot(t, with(parent, forgotten)).Unparked, "the child is started once its code is here")
 		_, err = second.Start(w.ctx(), "other version", 1)
 		require.ErrorIs(t, err, durable.ErrNotRegistered)
 		require.ErrorContains(t, err, "version 2 of workflow order (registered: 1)")
-		require.NoError(t, resume(w.eng, w.ctx(), "p"), "the child is started once its code is here")
 		out, err := wait(t, w, parent, "p")
 		require.NoError(t, err)
 		require.Equal(t, 1, out)

@@ -56,7 +56,7 @@ func TestAValueWithTimesIsTheSameInEveryZone(t *testing.T) {
 
 				there := define(berlin, at)
 				w.reboot(t, options(there))
-				require.NoError(t, resume(w.eng, w.ctx(), "r"))
+				goesOn(t, w, "r")
 				got, err := wait(t, w, there, "r")
 				require.NoError(t, err)
 				require.Equal(t, 1, got)

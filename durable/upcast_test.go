@@ -143,7 +143,7 @@ func TestAValueFromALaterVersionParksTheRunUntilALaterProgramResumesIt(t *testin
 				w.crash()
 				w.expire()
 				w.boot(t, typed(4, x.defs()...))
-				require.NoError(t, resume(w.eng, w.ctx(), "r"))
+				goesOn(t, w, "r")
 				for place, v := range x.values(t, w) {
 					require.Equal(t, v4Of(place), v, places[place])
 				}
@@ -176,7 +176,7 @@ func TestASignalFromALaterVersionParksItsReceiverAndIsKept(t *testing.T) {
 			return o.Buyer.Family, err
 		})
 		w.boot(t, typed(4, now))
-		require.NoError(t, resume(w.eng, w.ctx(), "r"))
+		goesOn(t, w, "r")
 		got, err := wait(t, w, now, "r")
 		require.NoError(t, err)
 		require.Equal(t, "L7", got)
@@ -206,7 +206,7 @@ func TestAnUpcasterThatFailsParksTheRun(t *testing.T) {
 				w.crash()
 				w.expire()
 				w.boot(t, typed(2, x.defs()...))
-				require.NoError(t, resume(w.eng, w.ctx(), "r"))
+				goesOn(t, w, "r")
 				for place, v := range x.values(t, w) {
 					require.Equal(t, v2Of(place), v, places[place])
 				}
@@ -231,7 +231,7 @@ func TestAnUnknownEarlierNameIsRefusedUntilItIsNamed(t *testing.T) {
 		w.crash()
 		w.expire()
 		w.boot(t, typed(2, x.defs()...))
-		require.NoError(t, resume(w.eng, w.ctx(), "r"))
+		goesOn(t, w, "r")
 		x.values(t, w)
 	})
 }

@@ -107,7 +107,7 @@ func (c wrapped[A, B, D]) run(t *testing.T) {
 			w.expire()
 			x = newEverywhere(&h, c.of4)
 			w.boot(t, typed(4, x.defs()...))
-			require.NoError(t, resume(w.eng, w.ctx(), "r"))
+			goesOn(t, w, "r")
 			for place, v := range x.values(t, w) {
 				require.Equal(t, c.of4(place), v, places[place])
 			}
@@ -337,7 +337,7 @@ func TestEditedJSONIsReadInTheVersionThatItIsWrittenIn(t *testing.T) {
 					return o, durable.Do(ctx, "hold", h.body)
 				})
 				w.boot(t, typed(4, now))
-				require.NoError(t, resume(w.eng, w.ctx(), "r"))
+				goesOn(t, w, "r")
 				got, err := wait(t, w, now, "r")
 				require.NoError(t, err)
 				require.Equal(t, v4Of(9), got)

@@ -185,7 +185,7 @@ func (op *Operator) jump(ctx context.Context, v *view, rv *revision, o JumpOptio
 			return false, err
 		}
 		request.Hold = hold
-		request.Row = claimable()
+		request.Row = commit.Claimable()
 		code, reason := durable.CodeJump, history.JumpReason(rv.Cut.After)
 		request.Row.Code, request.Row.Reason = &code, &reason
 	}

@@ -515,7 +515,7 @@ func (op *Operator) reopen(ctx context.Context, v *view, rv *revision) (done boo
 // requested a pause become void: the pause has happened, or is over.
 func (rv *revision) act(row *store.Run, d *history.Act) commit.Act {
 	d.Message, d.Reset, d.Force, d.Lifted, d.Anew = row.Inbox, rv.Reset, rv.Force, rv.Lifted, rv.Anew
-	a := commit.Act{From: []store.Status{row.Status}, Row: claimable(), Cut: rv.Cut, Send: rv.send, Undone: rv.Undone}
+	a := commit.Act{From: []store.Status{row.Status}, Row: commit.Claimable(), Cut: rv.Cut, Send: rv.send, Undone: rv.Undone}
 	switch {
 	case rv.Cut != nil:
 		a.Event.Type = store.JumpActivated
@@ -534,10 +534,4 @@ func (rv *revision) act(row *store.Run, d *history.Act) commit.Act {
 	}
 	a.Event.Data = history.Encode(d)
 	return a
-}
-
-// claimable returns the patch of a run that any executor serving it may continue.
-func claimable() *store.RowPatch {
-	interrupted, none, no := store.Interrupted, "", false
-	return &store.RowPatch{Status: &interrupted, Code: &none, Reason: &none, Recoverable: &no, EndedAt: new(store.Time), WakeAt: new(store.Time), Strikes: new(int32)}
 }

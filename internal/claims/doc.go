@@ -43,6 +43,7 @@
 //     has met is such a run
 //   - recover.go: all passes of a recovery; report.go: what they say; tend.go: what follows a
 //     heartbeat
+//   - parked.go: runs that other code has parked, tried with the code that is here
 //   - adopt.go: one run instead of all
 //   - unserved.go: runs whose code no live executor has
 package claims

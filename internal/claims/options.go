@@ -136,6 +136,9 @@ type Options struct {
 	Unreadable func(id string, err error) error
 	// Act carries out an act, and returns the branch that the run is on.
 	Act func(ctx context.Context, row *store.Run, branches []store.Branch, a commit.Act) (int32, error)
+	// Reopen makes a parked run claimable if the code of this program fits its history, and
+	// reports whether it does. It writes nothing if not.
+	Reopen func(ctx context.Context, row *store.Run) (fits bool, err error)
 	// EachUnheard calls found for those of the runs that will not hear of the child that
 	// their last event has started. It ends with the first error of rows, or its own.
 	EachUnheard func(ctx context.Context, rows iter.Seq2[*store.Run, error], found func(stuck.Run)) error

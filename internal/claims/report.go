@@ -18,10 +18,12 @@ type Report struct {
 	Repaired   []Repaired
 	Stuck      []stuck.Run
 	Quarantine []string
+	Unparked   []string // not in Resumed
 
 	// Partial: those that wait were still being looked at.
 	Partial bool
 
+	misfits   []*store.Run // parked, and yet to be tried with the code that is here
 	approvals int
 	continued []Execution // of Resumed, whose histories are being read
 	batch     int         // how many runs the last claim has asked for at most
@@ -32,6 +34,7 @@ func (rep *Report) clone() Report {
 	c := *rep
 	c.Resumed, c.Deferred, c.Failed, c.Left = slices.Clone(rep.Resumed), slices.Clone(rep.Deferred), slices.Clone(rep.Failed), slices.Clone(rep.Left)
 	c.Suspects, c.Repaired, c.Stuck, c.Quarantine = slices.Clone(rep.Suspects), slices.Clone(rep.Repaired), slices.Clone(rep.Stuck), slices.Clone(rep.Quarantine)
+	c.Unparked = slices.Clone(rep.Unparked)
 	return c
 }
 
@@ -39,6 +42,7 @@ func (rep *Report) clone() Report {
 func (rep *Report) add(o *Report) {
 	rep.Resumed, rep.Deferred, rep.Failed, rep.Left = append(rep.Resumed, o.Resumed...), append(rep.Deferred, o.Deferred...), append(rep.Failed, o.Failed...), append(rep.Left, o.Left...)
 	rep.Suspects, rep.Repaired, rep.Stuck, rep.Quarantine = append(rep.Suspects, o.Suspects...), append(rep.Repaired, o.Repaired...), append(rep.Stuck, o.Stuck...), append(rep.Quarantine, o.Quarantine...)
+	rep.Unparked = append(rep.Unparked, o.Unparked...)
 }
 
 // stuck adds a run that is stuck.

@@ -83,6 +83,7 @@ func (rc *Recovery) await(done <-chan surveyed) {
 
 func (rc *Recovery) lookAround(ctx context.Context, rep *Report, announce Announce) error {
 	for _, pass := range []func(context.Context, *Report) error{
+		rc.tryParked,
 		rc.reconcileWaiting,
 		func(ctx context.Context, rep *Report) error { return rc.orphanPass(rep).all(ctx, store.Pending) },
 		func(ctx context.Context, rep *Report) error { return rc.announceApprovals(ctx, rep, announce) },

@@ -76,3 +76,9 @@ func SealMessage(sealer *payload.Sealer, m *store.Message) {
 	m.Payload = sealer.Seal(payload.PlaceOfMessage(m.To, m), m.Payload)
 	m.Data = history.WithSum(m)
 }
+
+// Claimable returns the patch of a run that any executor serving it may continue.
+func Claimable() *store.RowPatch {
+	interrupted, none, no := store.Interrupted, "", false
+	return &store.RowPatch{Status: &interrupted, Code: &none, Reason: &none, Recoverable: &no, EndedAt: new(store.Time), WakeAt: new(store.Time), Strikes: new(int32)}
+}

@@ -28,6 +28,11 @@ func (c *Holder) sameCode(o *Holder) bool {
 	return c.executor == o.executor && c.Build == o.Build && c.Version == o.Version
 }
 
+// IsBuild reports whether the holder is known to have been of this build.
+func (c *Holder) IsBuild(build string) bool {
+	return build != "" && c.Build == build && !strings.HasSuffix(build, DirtyBuild)
+}
+
 // DirtyBuild ends the name of a build whose files are not those of its revision.
 const DirtyBuild = "+dirty"
 

@@ -14,9 +14,9 @@ import (
 // prints the figures of today. Lines, and references upward where there are many, are rounded up, so that a repair has room.
 var (
 	packageCeilings = map[string]struct{ files, lines, upward, longestFile, longestFunc int }{
-		"durable":          {86, 16650, 128, 530, 80},
+		"durable":          {86, 16750, 132, 530, 80},
 		"operate":          {28, 6000, 3, 545, 70},
-		"internal/claims":  {22, 3040, 5, 330, 47},
+		"internal/claims":  {23, 3150, 6, 330, 47},
 		"internal/commit":  {15, 2050, 7, 380, 47},
 		"internal/history": {31, 5250, 10, 470, 80},
 		"internal/payload": {12, 2500, 10, 530, 56},

@@ -1,0 +1,83 @@
+package durable_test
+
+import (
+	"fmt"
+	"testing"
+	"testing/synctest"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/holdfast-dev/holdfast/durable"
+	"github.com/holdfast-dev/holdfast/store"
+)
+
+// After a bad deploy is rolled back, Recover continues what the bad code has parked; a build
+// that does not fit writes nothing.
+func TestRecoverContinuesWhatABadDeployHasParked(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		const runs = 50
+		build := func(name string, held string, calls ...string) (durable.Definition, durable.Options) {
+			wf := called(held, plainly(calls...))
+			o := with(wf)
+			o.Build, o.Name = name, name
+			return wf, o
+		}
+		first, good := build("good", "b", "a", "b", "c")
+		w.boot(t, good)
+		for i := range runs {
+			start(t, w, first.(*durable.Workflow[int, string]), fmt.Sprint("r-", i), 0)
+		}
+		synctest.Wait()
+
+		_, bad := build("bad", "", "other", "b", "c")
+		w.reboot(t, bad)
+		synctest.Wait()
+		parked := func() (seqs []int64) {
+			for i := range runs {
+				row := w.row(fmt.Sprint("r-", i))
+				require.Equal(t, durable.CodeDefinitionChanged, row.Code)
+				seqs = append(seqs, row.Last.Seq)
+			}
+			return seqs
+		}
+		before := parked()
+		for _, name := range []string{"bad", "worse", "worse"} {
+			_, o := build(name, "", "other", "b", "c")
+			report := w.reboot(t, o)
+			require.Len(t, report.Stuck, runs)
+			require.Empty(t, report.Unparked)
+			require.Contains(t, report.Stuck[0].Reason, "version 1, build good", "the code that fits is named")
+			require.Equal(t, before, parked(), "nothing is written about what does not fit")
+		}
+
+		again, rolledBack := build("good", "", "a", "b", "c")
+		report := w.reboot(t, rolledBack)
+		require.Len(t, report.Unparked, runs)
+		require.Empty(t, report.Stuck)
+		for i := range runs {
+			out, err := wait(t, w, again.(*durable.Workflow[int, string]), fmt.Sprint("r-", i))
+			require.NoError(t, err)
+			require.Equal(t, "done", out)
+		}
+	})
+}
+
+// Whose policy leaves runs to a person is not overruled.
+func TestRecoverLeavesParkedRunsToAPersonUnderTheirPolicy(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		wf := called("b", plainly("a", "b"))
+		w.boot(t, with(wf))
+		start(t, w, wf, "r", 0)
+		synctest.Wait()
+		w.reboot(t, with(called("", plainly("other"))))
+		synctest.Wait()
+		require.Equal(t, durable.CodeDefinitionChanged, w.row("r").Code)
+		o := with(called("", plainly("a", "b")))
+		o.OnBoot = durable.LeaveOnBoot
+		report := w.reboot(t, o)
+		require.Empty(t, report.Unparked)
+		require.Len(t, report.Stuck, 1)
+		require.Equal(t, store.Interrupted, w.row("r").Status)
+		require.Equal(t, []string{"r"}, w.reboot(t, with(called("", plainly("a", "b")))).Unparked)
+	})
+}
