@@ -114,8 +114,8 @@ func (h *Hold) Commit(w *Write, rival store.Event, carry func(store.Change) erro
 		c.mu.Unlock()
 		return err
 	}
+	change := lg.build()[0] // under the mutex, because Abandon may answer w meanwhile
 	c.mu.Unlock()
-	change := lg.build()[0]
 	began := time.Now()
 	err := carry(change)
 	c.measure(time.Since(began), []error{err})
