@@ -205,8 +205,8 @@ func TestOneStatementDoesWhatTheTransactionDoes(t *testing.T) {
 					}
 					return c, &l
 				}
-				if pick(3) == 0 {
-					return l.receive(w.inbox(l.id)+int64(pick(5)/4), fmt.Sprint(pick(5)), pick), &l
+				if pick(2) == 0 {
+					return l.receive(w.inbox(l.id)+int64(pick(3)/2), fmt.Sprint(pick(100)), pick), &l
 				}
 				status := store.Statuses()[pick(len(store.Statuses()))]
 				c := store.Change{RunID: l.id, Expect: store.Expect{Epoch: l.epoch}, Row: &store.RowPatch{}}
