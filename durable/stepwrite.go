@@ -27,8 +27,7 @@ func (st *step) record(w *stepWrite) (store.Time, error) {
 	if err != nil {
 		return at, err // a store that has not answered may still be reading the event
 	}
-	w.Recycle()
-	w.event[0] = store.Event{}
+	*w = stepWrite{}
 	stepWrites.Put(w)
 	st.call.scope.lastAt, st.call.placed = at, false
 	return at, nil

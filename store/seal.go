@@ -26,11 +26,14 @@ func Seal(run string, before uint32, e *Event) uint32 {
 }
 
 // A Sealing is memory for Seal. Whoever appends many events keeps one. The zero Sealing is
-// ready for use, by one goroutine at a time.
+// ready for use, by one goroutine at a time; nil has no memory of its own.
 type Sealing struct{ buf []byte }
 
 // Seal is the function Seal.
 func (s *Sealing) Seal(run string, before uint32, e *Event) uint32 {
+	if s == nil {
+		return Seal(run, before, e)
+	}
 	const numbers = 52
 	if s.buf == nil {
 		s.buf = make([]byte, 0, 512)

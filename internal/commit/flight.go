@@ -5,11 +5,10 @@ import "github.com/holdfast-dev/holdfast/store"
 // flight is the change of a run that is being committed. Until its outcome is
 // known it is sent again unchanged, with nothing merged in.
 type flight struct {
-	change [1]store.Change // a batch of one
-	events []store.Event   // memory for those of several writes, reused
-	// sealing is memory for their sums.
-	sealing store.Sealing
-	plain   bool // change has nothing but events, RunID and Expect.Epoch
+	change  [1]store.Change // a batch of one
+	events  []store.Event   // memory for those of several writes, reused
+	sealing store.Sealing   // memory for their sums
+	plain   bool            // change has nothing but events, RunID and Expect.Epoch
 	writes  []*Write
 	before  Head
 	again   bool // the change is complete: send it, do not build it

@@ -15,21 +15,13 @@ type Head struct {
 }
 
 // Append gives ev the next place: its number, its branch and its sum.
-func (h *Head) Append(runID string, ev *store.Event) {
-	ev.Seq, ev.Branch = h.Seq+1, h.Branch
-	h.passed(ev, store.Seal(runID, h.Sum, ev))
-}
+func (h *Head) Append(runID string, ev *store.Event) { h.append(nil, runID, ev) }
 
-// append is Append with the memory of s.
 func (h *Head) append(s *store.Sealing, runID string, ev *store.Event) {
-	ev.Seq, ev.Branch = h.Seq+1, h.Branch
-	h.passed(ev, s.Seal(runID, h.Sum, ev))
-}
-
-// passed gives ev its sum, and moves the head to it.
-func (h *Head) passed(ev *store.Event, sum uint32) {
-	ev.Sum = sum
-	h.Seq, h.Sum = ev.Seq, sum
+	h.Seq++
+	ev.Seq, ev.Branch = h.Seq, h.Branch
+	ev.Sum = s.Seal(runID, h.Sum, ev)
+	h.Sum = ev.Sum
 }
 
 // AppendSealed is Append for an event whose payload is not sealed yet.

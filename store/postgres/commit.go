@@ -166,10 +166,7 @@ func giveUp(members []*member, err error) {
 // for wait if that is not 0.
 func (s *Store) attempt(ctx context.Context, members []*member, wait time.Duration) error {
 	err := s.send(ctx, members, wait)
-	if err == nil {
-		return nil
-	}
-	if lost := (*lostError)(nil); errors.As(err, &lost) && lost.maybe {
+	if lost, ok := errors.AsType[*lostError](err); ok && lost.maybe {
 		for _, m := range undecided(members) {
 			m.unknown = true
 		}
@@ -213,7 +210,7 @@ func (s *Store) send(ctx context.Context, members []*member, wait time.Duration)
 // the number comes with the row.
 func (s *Store) findNumbers(q querier, members []*member, once bool) error {
 	var ids array
-	var missing map[string]*member
+	missing := map[string]*member{}
 	for _, m := range members {
 		if m.no != 0 || !m.c.Plain() && !(once && (swift(m.c) || received(m.c))) {
 			continue
@@ -223,9 +220,6 @@ func (s *Store) findNumbers(q querier, members []*member, once bool) error {
 			continue
 		}
 		ids.text(m.c.RunID)
-		if missing == nil {
-			missing = map[string]*member{}
-		}
 		missing[m.c.RunID] = m
 	}
 	if len(missing) == 0 {
@@ -250,11 +244,9 @@ func (s *Store) findNumbers(q querier, members []*member, once bool) error {
 // appendOne is the plain checkpoint: one statement, one round trip.
 func (s *Store) appendOne(w *wire, m *member) error {
 	e := &m.c.Events[0]
-	a := w.args
-	a.list = append(a.list[:0], m.no, e.Seq, a.epoch.Of(m.c.Expect.Epoch))
-	a.list = appendEventValues(a.list, e)
-	n, err := w.exec("append", a.list...)
-	clear(a.list) // the connection keeps no payload
+	var memory [15]driverValue
+	args := appendEventValues(append(memory[:0], m.no, e.Seq, m.c.Expect.Epoch), e)
+	n, err := w.exec("append", args...)
 	if err != nil && faultOf(err) != faultConflict {
 		return err
 	}

@@ -116,7 +116,7 @@ func changeValues(m *member) []driverValue {
 	e := &c.Events[0]
 	args := make([]driverValue, 0, 34)
 	args = append(args, m.no, e.Seq, c.Expect.Epoch, c.EventEpoch(0))
-	args = append(args, eventValues(e)...)
+	args = appendEventValues(args, e)
 	args = append(args, orNull(c.Expect.Inbox), c.Expect.NoCancel)
 	if list, any := befores(c); any {
 		args = append(args, nil)
@@ -240,7 +240,7 @@ func (s *Store) createOne(w *wire, m *member) (done bool, err error) {
 	for i := range c.Events {
 		e := &c.Events[i]
 		args = append(args, e.Seq, c.EventEpoch(i))
-		args = append(args, eventValues(e)...)
+		args = appendEventValues(args, e)
 	}
 	args = args[:cap(args)] // without a second event, its columns are NULL
 	var news notice.News

@@ -75,7 +75,7 @@ func (t *stepTx) append(q *userTx, args []driver.Value) (n int64, err error) {
 			return nil // the pool learns of a lost connection when the transaction ends
 		}
 		var r driver.Result
-		if r, err = a.stmt.(driver.StmtExecContext).ExecContext(q.ctx, named(args)); err == nil {
+		if r, err = a.stmt.(driver.StmtExecContext).ExecContext(q.ctx, new(session).arguments(args)); err == nil {
 			n, err = r.RowsAffected()
 		}
 		a.uses++

@@ -86,13 +86,8 @@ func (s *scanner) textBytes() []byte {
 	return []byte(s.text())
 }
 
-// eventValues returns the values of an event from branch on.
-func eventValues(e *store.Event) []driverValue { return appendEventValues(nil, e) }
-
-// appendEventValues appends what eventValues returns.
 func appendEventValues(list []driverValue, e *store.Event) []driverValue {
-	var memory [12]any
-	for _, v := range sqlstore.AppendEventValues(memory[:0], e) {
+	for _, v := range sqlstore.AppendEventValues(make([]any, 0, 12), e) {
 		list = append(list, v)
 	}
 	return list

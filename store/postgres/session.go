@@ -10,7 +10,6 @@ import (
 	"sync"
 	"time"
 
-	"github.com/holdfast-dev/holdfast/internal/sqlstore"
 	"github.com/holdfast-dev/holdfast/store"
 )
 
@@ -34,24 +33,7 @@ type writers struct {
 type session struct {
 	conn  *sql.Conn // nil until it is needed
 	stmts map[string]driver.Stmt
-	args  arguments
-}
-
-// arguments is memory for those of one statement at a time: drivers have encoded them when
-// they return.
-type arguments struct {
-	list  []driver.Value
-	named []driver.NamedValue
-	epoch sqlstore.Repeated
-}
-
-// of returns args with their places.
-func (a *arguments) of(args []driver.Value) []driver.NamedValue {
-	a.named = a.named[:0]
-	for i, v := range args {
-		a.named = append(a.named, driver.NamedValue{Ordinal: i + 1, Value: v})
-	}
-	return a.named
+	named []driver.NamedValue // memory for the arguments of one statement
 }
 
 // sessionSettings bound the harm that one stuck process can do to the others: it
@@ -187,7 +169,7 @@ func (s *Store) with(ctx context.Context, of *writers, f func(*wire) error) erro
 	var ferr error
 	broken := false
 	err = ses.conn.Raw(func(dc any) error {
-		w := &wire{store: s, dc: dc.(driver.Conn), stmts: ses.stmts, args: &ses.args, ctx: context.Background()}
+		w := &wire{store: s, dc: dc.(driver.Conn), ses: ses, ctx: context.Background()}
 		ferr = f(w)
 		if w.tx != nil {
 			w.rollback()
@@ -240,8 +222,7 @@ type querier interface {
 type wire struct {
 	store  *Store
 	dc     driver.Conn
-	stmts  map[string]driver.Stmt
-	args   *arguments
+	ses    *session
 	ctx    context.Context // of the statements; a context that is never done costs no goroutine
 	tx     driver.Tx
 	broken bool
@@ -250,7 +231,7 @@ type wire struct {
 }
 
 func (w *wire) stmt(name string) (driver.Stmt, error) {
-	if st := w.stmts[name]; st != nil {
+	if st := w.ses.stmts[name]; st != nil {
 		return st, nil
 	}
 	st, err := w.dc.(driver.ConnPrepareContext).PrepareContext(context.Background(), w.store.sql.Text(name))
@@ -261,7 +242,7 @@ func (w *wire) stmt(name string) (driver.Stmt, error) {
 		}
 		return nil, fmt.Errorf("prepare %s: %w", name, err)
 	}
-	w.stmts[name] = st
+	w.ses.stmts[name] = st
 	return st, nil
 }
 
@@ -306,8 +287,8 @@ func (w *wire) exec(name string, args ...driver.Value) (int64, error) {
 		return 0, err
 	}
 	w.store.count(name)
-	r, err := st.(driver.StmtExecContext).ExecContext(w.ctx, w.args.of(args))
-	clear(w.args.named)
+	r, err := st.(driver.StmtExecContext).ExecContext(w.ctx, w.ses.arguments(args))
+	clear(w.ses.named)
 	if err != nil {
 		return 0, w.failed(name, err)
 	}
@@ -327,8 +308,8 @@ func (w *wire) query(name string, row func([]driver.Value) error, args ...driver
 		return err
 	}
 	w.store.count(name)
-	rows, err := st.(driver.StmtQueryContext).QueryContext(w.ctx, w.args.of(args))
-	clear(w.args.named)
+	rows, err := st.(driver.StmtQueryContext).QueryContext(w.ctx, w.ses.arguments(args))
+	clear(w.ses.named)
 	if err != nil {
 		return w.failed(name, err)
 	}
@@ -414,12 +395,13 @@ func (s *Store) fits(name string, args []driver.Value) error {
 	return nil
 }
 
-func named(args []driver.Value) []driver.NamedValue {
-	nv := make([]driver.NamedValue, len(args))
+// arguments is called for one statement at a time: a driver has encoded them when it returns.
+func (s *session) arguments(args []driver.Value) []driver.NamedValue {
+	s.named = s.named[:0]
 	for i, a := range args {
-		nv[i] = driver.NamedValue{Ordinal: i + 1, Value: a}
+		s.named = append(s.named, driver.NamedValue{Ordinal: i + 1, Value: a})
 	}
-	return nv
+	return s.named
 }
 
 // userTx is a transaction of the user's.

@@ -203,7 +203,7 @@ func (t *stepTx) carryOut(c *store.Change) (*drafted, error) {
 		return nil, m.err
 	}
 	if c.Plain() && len(c.Events) == 1 {
-		args := append([]driverValue{m.no, c.Events[0].Seq, c.Expect.Epoch}, eventValues(&c.Events[0])...)
+		args := appendEventValues([]driverValue{m.no, c.Events[0].Seq, c.Expect.Epoch}, &c.Events[0])
 		n, err := int64(0), error(nil)
 		if s.genuine {
 			n, err = t.append(q, args)

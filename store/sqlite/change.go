@@ -147,7 +147,7 @@ func (t *tx) last(no int64) (e *store.Event, err error) {
 // appendAll writes the events of c from index first on, without a check.
 func (t *tx) appendAll(c *store.Change, no int64, first int) error {
 	for i := first; i < len(c.Events); i++ {
-		if _, _, err := t.exec(t.s.q.appendChecked, argsOf(t.db).event(no, c.EventEpoch(i), &c.Events[i])...); err != nil {
+		if _, _, err := t.exec(t.s.q.appendChecked, eventArgs(t.db, no, c.EventEpoch(i), c.EventEpoch(i), &c.Events[i])[:14]...); err != nil {
 			return err
 		}
 	}

@@ -291,7 +291,7 @@ func (cl *claiming) claim(row claimRow) (taken bool, err error) {
 	if err := cl.update(row.No, sets); err != nil {
 		return false, err
 	}
-	if _, _, err := cl.exec(cl.s.q.appendChecked, argsOf(cl.db).event(row.No, event.Epoch, event)...); err != nil {
+	if _, _, err := cl.exec(cl.s.q.appendChecked, eventArgs(cl.db, row.No, event.Epoch, event.Epoch, event)[:14]...); err != nil {
 		return false, err
 	}
 	if row.Attributes > 0 {

@@ -89,9 +89,20 @@ func (s *Store) checkpoint(ctx context.Context, c *conn, ch *store.Change) error
 // appendFenced is the plain checkpoint: it appends e if the event before e has
 // the epoch before.
 func (s *Store) appendFenced(db session, no, epoch, before int64, e *store.Event) (changed int64, err error) {
-	a := argsOf(db)
-	changed, _, err = db.exec(s.q.append, append(a.event(no, epoch, e), a.epoch.Of(before))...)
+	changed, _, err = db.exec(s.q.append, eventArgs(db, no, epoch, before, e)...)
 	return changed, err
+}
+
+// eventArgs returns the arguments of append; append_checked takes all but the last. They are
+// valid until the next ones are made on this connection.
+func eventArgs(db session, no, epoch, before int64, e *store.Event) []any {
+	c, ours := db.(*conn)
+	if !ours {
+		c = &conn{}
+	}
+	c.events = sqlstore.AppendEventValues(append(c.events[:0], place(no, e.Seq), c.epoch.Of(epoch)), e)
+	c.events = append(c.events, c.epoch.Of(before))
+	return c.events
 }
 
 // errUndo ends a transaction whose only Change was refused.

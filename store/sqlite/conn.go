@@ -13,7 +13,6 @@ import (
 	"github.com/mattn/go-sqlite3"
 
 	"github.com/holdfast-dev/holdfast/internal/sqlstore"
-	"github.com/holdfast-dev/holdfast/store"
 )
 
 // session runs statements: on the writer's connection, or in a transaction of
@@ -40,34 +39,9 @@ type conn struct {
 	raw    *sqlite3.SQLiteConn
 	stmts  map[*query]sqliteStmt
 	args   []driver.NamedValue
-	events eventArgs
+	events []any // memory for the arguments of one statement that appends
+	epoch  sqlstore.Repeated
 	counts *counts
-}
-
-// eventArgs makes the arguments of statements that append events. They are valid until the
-// next ones are made.
-type eventArgs struct {
-	list  []any
-	epoch sqlstore.Repeated
-}
-
-// argsOf returns the memory for the arguments of a session: that of its connection, if it
-// is one of ours.
-func argsOf(db session) *eventArgs {
-	if c, ok := db.(*conn); ok {
-		return &c.events
-	}
-	return &eventArgs{}
-}
-
-// event returns the arguments of append_checked; those of append have one more.
-func (a *eventArgs) event(no, epoch int64, e *store.Event) []any {
-	if a.list == nil {
-		a.list = make([]any, 0, 15)
-	}
-	a.list = append(a.list[:0], place(no, e.Seq), a.epoch.Of(epoch))
-	a.list = sqlstore.AppendEventValues(a.list, e)
-	return a.list
 }
 
 func openConn(dsn string, n *counts) (*conn, error) {
