@@ -69,18 +69,9 @@ func (w *Write) plain() bool {
 		!w.Expect.Absent && !w.Expect.NoCancel && w.Expect.Inbox == nil && len(w.Hold) == 0 && !w.Release && !w.Yield
 }
 
-<<<<<<< HEAD
-// Recycle makes w, which is durable and had nothing but events, as it was before it had any.
-func (w *Write) Recycle() {
-	w.Events, w.Row, w.Clock = nil, nil, time.Time{}
-	w.admitted, w.settled, w.at, w.bytes, w.reply, w.chosen = false, false, 0, 0, nil, false
-}
-
 // isLarge reports whether w is one of those that small writes do not wait for.
 func (w *Write) isLarge() bool { return w.bytes >= largeSize }
 
-=======
->>>>>>> 57e65e82 (commit, store: the memory for sums and arguments in fewer words)
 func (w *Write) size() int {
 	n := 512
 	for i := range w.Events {

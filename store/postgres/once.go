@@ -172,7 +172,7 @@ func (s *Store) receiveOne(w *wire, m *member) (done bool, err error) {
 	e := &c.Events[0]
 	args := make([]driverValue, 0, 28)
 	args = append(args, m.no, e.Seq, c.Expect.Epoch)
-	args = append(args, eventValues(e)...)
+	args = appendEventValues(args, e)
 	list, any := befores(c)
 	if any {
 		list = unfinished
