@@ -14,7 +14,7 @@ import (
 // prints the figures of today. Lines, and references upward where there are many, are rounded up, so that a repair has room.
 var (
 	packageCeilings = map[string]struct{ files, lines, upward, longestFile, longestFunc int }{
-		"durable":          {86, 16750, 132, 530, 80},
+		"durable":          {86, 16750, 134, 530, 80},
 		"operate":          {28, 6000, 3, 545, 70},
 		"internal/claims":  {23, 3150, 6, 330, 47},
 		"internal/commit":  {15, 2050, 7, 380, 47},
@@ -25,7 +25,7 @@ var (
 		"store":            {23, 3010, 4, 353, 55},
 		"store/memory":     {14, 1500, 5, 199, 42},
 		"store/sqlite":     {42, 7150, 25, 412, 45},
-		"store/postgres":   {44, 8850, 35, 494, 56},
+		"store/postgres":   {45, 9000, 36, 494, 56},
 
 		"cli/internal/show":   {12, 1000, 0, 190, 66},
 		"cli/internal/target": {11, 2600, 10, 540, 54},
@@ -47,7 +47,7 @@ var (
 		"internal/history.Audit": {28, 49, 5},
 		"cli.invocation":         {9, 56, 7},
 		"store/sqlite.Store":     {24, 85, 24},
-		"store/postgres.Store":   {28, 119, 24},
+		"store/postgres.Store":   {28, 120, 24},
 	}
 )
 

@@ -77,8 +77,8 @@ func TestWhoHasLostARunBeginsNothingMoreAndEndsWhatItHasBegun(t *testing.T) {
 		t.Logf("%d pairs of bodies of one run ran in two processes at once, for at most %s (%s of those that look at their context); %d bodies were begun by a process that had lost the run, at most %s after that",
 			got.bodies, got.all, got.watching, got.late, got.lateBy)
 		// A process may be stopped between its last look at the lease and the body.
-		require.LessOrEqual(t, got.late, walkerCount*len(stopped), "docs/guarantees.md, G4: no body begins once the lease has run out")
-		require.LessOrEqual(t, got.watching, walkerLease, "docs/guarantees.md, G4: the contexts of bodies under way end")
+		require.LessOrEqual(t, got.late, walkerCount*len(stopped), "docs/semantics.md, G4: no body begins once the lease has run out")
+		require.LessOrEqual(t, got.watching, walkerLease, "docs/semantics.md, G4: the contexts of bodies under way end")
 		require.LessOrEqual(t, got.all, walkerLease+walkerStep, "no body is longer than that")
 	}
 	t.Run("stopped", func(t *testing.T) {
