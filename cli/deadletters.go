@@ -2,7 +2,6 @@ package cli
 
 import (
 	"cmp"
-	"fmt"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -62,15 +61,6 @@ func deadCommand(a *app) *cobra.Command {
 	return cmd
 }
 
-// retried is what retry prints with --json, one a line.
-type retried struct {
-	ID      string `json:"id"`
-	Queue   string `json:"queue"`
-	Done    bool   `json:"done"` // with dry_run: it would be
-	Refused string `json:"refused,omitempty"`
-	DryRun  bool   `json:"dry_run,omitempty"`
-}
-
 func retryCommand(a *app) *cobra.Command {
 	var all, dryRun bool
 	cmd := a.command(spec{
@@ -118,7 +108,7 @@ func retryOne(c *invocation, t target.Target, queue, id string, dry bool) error 
 	if err != nil {
 		return err
 	}
-	return c.print(retried{ID: id, Queue: queue, Done: true, DryRun: dry}, func() {
+	return c.print(handled{ID: id, Queue: queue, Done: true, DryRun: dry}, func() {
 		if dry {
 			at, _ := t.Standing(c.ctx, id)
 			c.showPlan(c.out, s, at, &plan, false)
@@ -130,46 +120,7 @@ func retryOne(c *invocation, t target.Target, queue, id string, dry bool) error 
 }
 
 func retryAll(c *invocation, t target.Target, queue string, dry bool) error {
-	done, refused := 0, 0
-	var failed error
-	err := t.RetryAll(c.ctx, queue, dry, func(id string, no error) {
-		one := retried{ID: id, Queue: queue, Done: no == nil, DryRun: dry}
-		if no != nil {
-			refused++
-			one.Refused = no.Error()
-		} else {
-			done++
-		}
-		switch {
-		case c.flags.json:
-			if err := c.out.JSON(one); err != nil && failed == nil {
-				failed = err
-			}
-		case no != nil:
-			c.say("Left %s: %s", show.Escape(id), show.Escape(strings.TrimPrefix(no.Error(), "durable: ")))
-		case dry:
-			c.out.Printf("%s\n", show.Escape(id))
-		}
-	})
-	if err == nil {
-		err = failed
-	}
-	if err != nil {
-		return err
-	}
-	if !c.flags.json {
-		rest := ""
-		if refused > 0 {
-			rest = fmt.Sprintf(", %d refused", refused)
-		}
-		if dry {
-			c.out.Printf("Dry run: nothing changed. %s would get in line of %s again%s.\n", show.Plural(done, "run"), show.Escape(queue), rest)
-		} else {
-			c.out.Printf("%s in line of %s again%s.\n", show.Plural(done, "run"), show.Escape(queue), rest)
-		}
-	}
-	if refused > 0 {
-		return show.Quiet(ExitRefused)
-	}
-	return nil
+	in := show.Escape(strings.ReplaceAll(queue, "%", "%%"))
+	m := &many{c: c, queue: queue, dry: dry, says: "%s in line of " + in + " again%s.\n", would: "%s would get in line of " + in + " again%s.\n"}
+	return m.end(t.RetryAll(c.ctx, queue, dry, m.one))
 }

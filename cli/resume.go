@@ -24,26 +24,36 @@ type resumeFlags struct {
 
 func resumeCommand(a *app) *cobra.Command {
 	var f resumeFlags
+	var many manyFlags
 	cmd := a.command(spec{
 		use: "resume [ID]", short: "Continue a run that was interrupted or has failed", max: 1, ids: true,
 		long: `resume continues a run from the attempt it had reached: what is recorded is not done
 again. Without an id it takes the run that was interrupted last, and says which.
 
 In a program that has the workflow's code the run executes here, to its end. Elsewhere
-it is handed to a program that serves it.`,
+it is handed to a program that serves it. --all hands over every run that --workflow,
+--code and --status select.`,
 		example: `  durable resume
   durable resume order-42
   durable resume order-42 --dry-run
   durable resume order-42 --from-checkpoint 2
-  durable resume order-42 --reset-failures`,
+  durable resume order-42 --reset-failures
+  durable resume --all --workflow checkout --code definition_changed --dry-run`,
 		do: func(c *invocation, args []string) error {
-			if len(args) == 0 {
+			w, err := many.which(args, f)
+			switch {
+			case err != nil:
+				return err
+			case many.all:
+				return resumeAll(c, w, f)
+			case len(args) == 0:
 				return c.resumeLast(f)
 			}
 			return c.resume(args[0], f)
 		},
 	})
 	f.register(cmd)
+	many.register(cmd)
 	return cmd
 }
 

@@ -129,39 +129,13 @@ func (r *Remote) Retry(ctx context.Context, id string, dry bool) (operate.Plan, 
 	return planFrom(&done.Plan), nil
 }
 
-// RetryAll implements Target. A server acts on some at a time, and on no more than matched
-// when it was first asked.
+// RetryAll implements Target.
 func (r *Remote) RetryAll(ctx context.Context, queue string, dry bool, each func(id string, refused error)) error {
 	if _, err := r.Queues(ctx, queue); err != nil {
 		return err
 	}
-	req := client.BulkRequest{Filter: map[string][]string{"queue": {client.FilterValue(queue)}, "status": {string(store.Failed)}}, DryRun: true}
-	if !dry {
-		count := req
-		count.Limit = 1
-		out, err := r.c.RetryAll(ctx, count)
-		if err != nil || out.Matching == 0 {
-			return r.said(err)
-		}
-		req.DryRun, req.Matching = false, out.Matching
-	}
-	for {
-		out, err := r.c.RetryAll(ctx, req)
-		if err != nil {
-			return r.said(err)
-		}
-		for _, o := range out.Runs {
-			var refused error
-			if !o.Done {
-				refused = errors.New(o.Message)
-			}
-			each(o.RunID, refused)
-		}
-		if out.Next == "" || out.Remaining == 0 {
-			return nil
-		}
-		req.After, req.Matching = out.Next, out.Remaining
-	}
+	req := client.BulkRequest{Filter: map[string][]string{"queue": {client.FilterValue(queue)}, "status": {string(store.Failed)}}, DryRun: dry}
+	return r.onAll(ctx, r.c.RetryAll, req, each)
 }
 
 // line returns where a run stands in line as a story takes it; nil: in none.

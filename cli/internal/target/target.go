@@ -7,6 +7,7 @@
 //	local.go    a Target on a store, through an engine
 //	remote.go   a Target on a server, through package client
 //	queues.go   both, on queues; schedules.go on schedules
+//	many.go     acts of both on many runs
 //	session.go  where a run stands: a pure function of its row and its last events
 //	readall.go  reads that for a list of runs
 //	serving.go  which program has the code of a run
@@ -47,6 +48,8 @@ type Target interface {
 
 	// Resume and the acts below it do what the methods of durable.Engine do.
 	Resume(ctx context.Context, id string, o operate.ResumeOptions) (operate.Plan, error)
+	// ResumeAll resumes the runs that w selects, or says what that would do, and tells each of them.
+	ResumeAll(ctx context.Context, w Which, o operate.ResumeOptions, each func(id string, refused error)) error
 	Cancel(ctx context.Context, id, reason string) error
 	Pause(ctx context.Context, id, reason string) error
 	Unpause(ctx context.Context, id string) error

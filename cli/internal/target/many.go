@@ -1,0 +1,81 @@
+package target
+
+import (
+	"context"
+	"errors"
+
+	"github.com/holdfast-dev/holdfast/cli/internal/show"
+	"github.com/holdfast-dev/holdfast/client"
+	"github.com/holdfast-dev/holdfast/operate"
+	"github.com/holdfast-dev/holdfast/store"
+)
+
+// Which selects the runs of ResumeAll. Without Statuses they are those that are interrupted or
+// have failed.
+type Which struct {
+	Workflows, Codes []string
+	Statuses         []store.Status
+}
+
+// ResumeAll implements Target.
+func (l *Local) ResumeAll(ctx context.Context, w Which, o operate.ResumeOptions, each func(id string, refused error)) error {
+	f := store.Filter{Workflows: w.Workflows, Codes: w.Codes, Statuses: w.Statuses}
+	for plan, err := range operate.On(l.Engine).ResumeAll(ctx, f, o) {
+		if plan.RunID == "" && err != nil {
+			return err
+		}
+		each(plan.RunID, err)
+	}
+	return ctx.Err()
+}
+
+// ResumeAll implements Target.
+func (r *Remote) ResumeAll(ctx context.Context, w Which, o operate.ResumeOptions, each func(id string, refused error)) error {
+	if o.Force {
+		return show.Usage("over a server, --force takes one run at a time")
+	}
+	filter := map[string][]string{"status": {string(store.Interrupted), string(store.Failed)}}
+	if len(w.Statuses) > 0 {
+		filter["status"] = nil
+		for _, s := range w.Statuses {
+			filter["status"] = append(filter["status"], string(s))
+		}
+	}
+	for name, values := range map[string][]string{"workflow": w.Workflows, "code": w.Codes} {
+		for _, v := range values {
+			filter[name] = append(filter[name], client.FilterValue(v))
+		}
+	}
+	return r.onAll(ctx, r.c.ResumeAll, client.BulkRequest{Filter: filter, DryRun: o.DryRun, ResetFailures: o.ResetFailures}, each)
+}
+
+// onAll acts on all runs that req selects, some at a time. The server refuses to act on more than
+// have matched when it is asked first.
+func (r *Remote) onAll(ctx context.Context, act func(context.Context, client.BulkRequest) (client.Bulk, error), req client.BulkRequest, each func(id string, refused error)) error {
+	if !req.DryRun {
+		count := req
+		count.DryRun, count.Limit = true, 1
+		out, err := act(ctx, count)
+		if err != nil || out.Matching == 0 {
+			return r.said(err)
+		}
+		req.Matching = out.Matching
+	}
+	for {
+		out, err := act(ctx, req)
+		if err != nil {
+			return r.said(err)
+		}
+		for _, o := range out.Runs {
+			var refused error
+			if !o.Done {
+				refused = errors.New(o.Message)
+			}
+			each(o.RunID, refused)
+		}
+		if out.Next == "" || out.Remaining == 0 {
+			return nil
+		}
+		req.After, req.Matching = out.Next, out.Remaining
+	}
+}

@@ -1,0 +1,74 @@
+package cli
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/holdfast-dev/holdfast/cli/internal/show"
+)
+
+// handled is what an act on many runs prints of each with --json, one a line.
+type handled struct {
+	ID      string `json:"id"`
+	Queue   string `json:"queue,omitempty"`
+	Done    bool   `json:"done"` // with dry_run: it would be
+	Refused string `json:"refused,omitempty"`
+	DryRun  bool   `json:"dry_run,omitempty"`
+}
+
+// many counts and prints the outcomes of an act on many runs.
+type many struct {
+	c           *invocation
+	queue       string
+	dry         bool
+	says, would string // about the number of runs, and those that were refused
+
+	done, refused int
+	failed        error
+}
+
+// one prints what became of one run.
+func (m *many) one(id string, no error) {
+	h := handled{ID: id, Queue: m.queue, Done: no == nil, DryRun: m.dry}
+	if no != nil {
+		m.refused++
+		h.Refused = no.Error()
+	} else {
+		m.done++
+	}
+	switch {
+	case m.c.flags.json:
+		if err := m.c.out.JSON(h); err != nil && m.failed == nil {
+			m.failed = err
+		}
+	case no != nil:
+		m.c.say("Left %s: %s", show.Escape(id), show.Escape(strings.TrimPrefix(no.Error(), "durable: ")))
+	case m.dry:
+		m.c.out.Printf("%s\n", show.Escape(id))
+	}
+}
+
+// end prints the numbers. err is that of the act as a whole.
+func (m *many) end(err error) error {
+	if err == nil {
+		err = m.failed
+	}
+	if err != nil {
+		return err
+	}
+	if !m.c.flags.json {
+		rest := ""
+		if m.refused > 0 {
+			rest = fmt.Sprintf(", %d refused", m.refused)
+		}
+		says := m.says
+		if m.dry {
+			says = "Dry run: nothing changed. " + m.would
+		}
+		m.c.out.Printf(says, show.Plural(m.done, "run"), rest)
+	}
+	if m.refused > 0 {
+		return show.Quiet(ExitRefused)
+	}
+	return nil
+}
