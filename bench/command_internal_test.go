@@ -105,7 +105,9 @@ func testWaiting(t *testing.T, name, mode string) {
 					p50 := got[strings.TrimSuffix(name, " in inserts")]
 					require.InDelta(t, p50.Median / *p50.Floor, got[name].Median, 1e-9, name)
 					require.InDelta(t, 1 / *p50.Ratio, got[name].Median, 1e-9, name)
-					require.Positive(t, got[name].Goal, name)
+					if !strings.Contains(name, "by hand") { // which has no goal
+						require.Positive(t, got[name].Goal, name)
+					}
 				case strings.HasPrefix(name, "SIGNAL"), name == "SLEEP start", name == "VERIFY", name == "RETENTION":
 					require.Positive(t, got[name].Min, name)
 				case name == "SLEEP wake-up":
