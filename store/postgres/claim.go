@@ -58,7 +58,9 @@ func (c *claiming) run(ctx context.Context) error {
 		return err
 	}
 	more := true
-	if len(c.claim.IDs) > 0 && c.store.genuine {
+	// A claim that may take fewer than it names takes the first of them, whether or not they need a place.
+	if n := len(c.claim.IDs); n > 0 && n <= c.claim.Max && c.store.genuine {
+		defer c.sort()
 		var err error
 		if more, err = c.takeNamed(ctx); err != nil {
 			return err

@@ -1,10 +1,12 @@
 package postgres
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/holdfast-dev/holdfast/internal/sqlstore"
 	"github.com/holdfast-dev/holdfast/store"
@@ -80,6 +82,15 @@ func (c *claiming) takeNamed(ctx context.Context) (more bool, err error) {
 		return true, nil
 	}
 	return more, err
+}
+
+// sort puts the runs that were taken in the order in which the claim names them.
+func (c *claiming) sort() {
+	place := make(map[string]int, len(c.claim.IDs))
+	for i, id := range slices.Backward(c.claim.IDs) {
+		place[id] = i
+	}
+	slices.SortFunc(c.taken, func(a, b store.Run) int { return cmp.Compare(place[a.ID], place[b.ID]) })
 }
 
 // see reads executors and runs.

@@ -107,7 +107,13 @@ func TestANamedClaimWhoseAnswerIsLostIsReturnedAllTheSame(t *testing.T) {
 	})
 	got := map[string]bool{}
 	require.Eventually(t, func() bool {
-		runs, err := s.Claim(t.Context(), store.Claim{Executor: "e", Serves: serves, Max: 3, IDs: o.ids})
+		var ids []string
+		for _, id := range o.ids {
+			if !got[id] && len(ids) < 3 {
+				ids = append(ids, id)
+			}
+		}
+		runs, err := s.Claim(t.Context(), store.Claim{Executor: "e", Serves: serves, Max: 3, IDs: ids})
 		if err != nil {
 			t.Logf("claim: %v", err)
 		}
