@@ -148,10 +148,7 @@ func (c *Committer) follow(ctx context.Context, w *Write) error {
 	case <-abandoned:
 	}
 	c.mu.Lock()
-	if w.settled {
-		c.mu.Unlock()
-		return w.err
-	}
+	defer c.mu.Unlock()
 	var l *leading
 	select {
 	case l = <-w.reply:
@@ -159,9 +156,13 @@ func (c *Committer) follow(ctx context.Context, w *Write) error {
 	}
 	w.reply = nil // it has no reader any more
 	if l != nil {
-		c.handOver(l) // picked to lead at the same moment: another caller must
+		// Picked to lead at the same moment: another caller must, even if another leader has
+		// committed w meanwhile.
+		c.handOver(l)
 	}
-	c.mu.Unlock()
+	if w.settled {
+		return w.err
+	}
 	return context.Cause(ctx)
 }
 
