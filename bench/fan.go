@@ -48,10 +48,10 @@ func fan(ctx context.Context, t *target, n size) ([]result, error) {
 	return []result{pairedResult("FAN", "changes/s", true, measured)}, nil
 }
 
-// lanesOf is how many connections for writing LANES compares with one.
+// lanesOf is how many batches at a time LANES compares with one.
 const lanesOf = 4
 
-// lanes measures the runs of FAN with several connections for writing against the same with one.
+// lanes measures the runs of FAN with several batches at a time against the same with one.
 func lanes(ctx context.Context, t *target, n size) (_ []result, err error) {
 	w := durable.Define("fan", func(ctx context.Context, _ int) (int, error) { return steps(ctx, fanSteps) })
 	round := 0
@@ -63,8 +63,8 @@ func lanes(ctx context.Context, t *target, n size) (_ []result, err error) {
 		}
 	}
 	var measured []pair
-	err = withWriters(ctx, t, 1, w, func(one context.Context) error {
-		return withWriters(ctx, t, lanesOf, w, func(several context.Context) (err error) {
+	err = withLanes(ctx, t, 1, w, func(one context.Context) error {
+		return withLanes(ctx, t, lanesOf, w, func(several context.Context) (err error) {
 			measured, err = pairs(n.fanPairs, rate(one), rate(several))
 			return err
 		})
@@ -75,13 +75,13 @@ func lanes(ctx context.Context, t *target, n size) (_ []result, err error) {
 	return []result{pairedResult(fmt.Sprintf("LANES %d", lanesOf), "changes/s", true, measured)}, nil
 }
 
-// withWriters opens a new store that keeps so many connections for writing, and an engine for w.
-func withWriters(ctx context.Context, t *target, writers int, w durable.Definition, fn func(context.Context) error) (err error) {
+// withLanes opens a new store that takes so many batches at a time, and an engine for w.
+func withLanes(ctx context.Context, t *target, lanes int, w durable.Definition, fn func(context.Context) error) (err error) {
 	address, err := t.create(ctx)
 	if err != nil {
 		return err
 	}
-	s, err := postgres.OpenOptions(address, postgres.Options{Writers: writers})
+	s, err := postgres.OpenOptions(address, postgres.Options{Lanes: lanes})
 	if err != nil {
 		return err
 	}

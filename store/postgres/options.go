@@ -21,9 +21,13 @@ type Options struct {
 	// first schema of the connection's search path.
 	Schema string
 	// Writers is how many connections are kept for writing; 0: 4. Further
-	// concurrent commits wait for each other. An engine whose runs have much to commit
-	// sends a batch on each of them; with 1 it sends one batch after another.
+	// concurrent commits wait for each other.
 	Writers int
+	// Lanes is how many batches of checkpoints an engine whose runs have much to commit sends
+	// at a time, at most one on each connection for writing; 0: 1, one batch after another.
+	// Several batches are smaller, and cost both sides more CPU time: they help if the server is
+	// on another machine and the way to it is what takes long.
+	Lanes int
 	// Transactions is how many transactional steps run at a time; 0: 8. Each has a
 	// connection to itself while its body runs; further ones wait.
 	Transactions int

@@ -32,6 +32,7 @@ type Store struct {
 	reads        map[string]bool // names of statements that change nothing
 	migrations   *sqlstore.Migrator
 	limits       store.Limits
+	lanes        int  // Options.Lanes
 	message      int  // the longest statement, in bytes
 	genuine      bool // the server is PostgreSQL itself
 	sessionLocks bool // and there is no pooler in front of it
@@ -69,7 +70,7 @@ var (
 )
 
 func newStore(db *sqlx.DB, o Options) *Store {
-	s := &Store{db: db, long: db, limits: o.Limits, message: cmp.Or(o.message, maxMessage), closing: make(chan struct{})}
+	s := &Store{db: db, long: db, limits: o.Limits, lanes: o.Lanes, message: cmp.Or(o.message, maxMessage), closing: make(chan struct{})}
 	setup := sessionSettings
 	if o.Pooled {
 		setup = ""
@@ -102,8 +103,8 @@ func genuine(version string) bool {
 	return true
 }
 
-// ParallelCommits implements store.Parallel: one for each connection that is kept for writing.
-func (s *Store) ParallelCommits() int { return cap(s.writers.permits) }
+// ParallelCommits implements store.Parallel; see Options.Lanes.
+func (s *Store) ParallelCommits() int { return min(max(s.lanes, 1), cap(s.writers.permits)) }
 
 // enter lets a call begin; the caller must call s.calls.Done.
 func (s *Store) enter(ctx context.Context) error {
