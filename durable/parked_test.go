@@ -1,6 +1,7 @@
 package durable_test
 
 import (
+	"context"
 	"fmt"
 	"testing"
 	"testing/synctest"
@@ -79,5 +80,32 @@ func TestRecoverLeavesParkedRunsToAPersonUnderTheirPolicy(t *testing.T) {
 		require.Len(t, report.Stuck, 1)
 		require.Equal(t, store.Interrupted, w.row("r").Status)
 		require.Equal(t, []string{"r"}, w.reboot(t, with(called("", plainly("a", "b")))).Unparked)
+	})
+}
+
+// The mail of a run is no part of its history, which is all that a rehearsal reads.
+func TestRecoverWritesNothingAboutARunWhoseMailItCannotRead(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		waiting := durable.Define("w", func(ctx context.Context, _ int) (string, error) { return durable.Await[string](ctx, "s") })
+		w.boot(t, with(waiting))
+		start(t, w, waiting, "r", 0)
+		synctest.Wait()
+		old := w.eng
+		w.boot(t, encrypted(keysOf("k1")))
+		require.NoError(t, w.eng.Signal(w.ctx(), "r", "s", "hello"))
+		require.Equal(t, durable.CodeUndecodable, w.eventually("r", store.Interrupted).Code)
+		require.NoError(t, old.Close())
+		before := w.row("r").Last.Seq
+		for range 3 {
+			report := w.reboot(t, with(waiting))
+			require.Empty(t, report.Unparked)
+			require.Len(t, report.Stuck, 1)
+			synctest.Wait()
+		}
+		require.Equal(t, before, w.row("r").Last.Seq, "nothing is written about what does not fit")
+		w.reboot(t, encrypted(keysOf("k1"), waiting))
+		out, err := wait(t, w, waiting, "r")
+		require.NoError(t, err)
+		require.Equal(t, "hello", out)
 	})
 }

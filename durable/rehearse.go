@@ -14,6 +14,7 @@ import (
 	"github.com/holdfast-dev/holdfast/internal/goroutine"
 	"github.com/holdfast-dev/holdfast/internal/guard"
 	"github.com/holdfast-dev/holdfast/internal/history"
+	"github.com/holdfast-dev/holdfast/internal/payload"
 	"github.com/holdfast-dev/holdfast/store"
 )
 
@@ -129,6 +130,11 @@ func (d operators) Reopen(ctx context.Context, row *store.Run) (fits bool, err e
 	if misfit != nil || found.Unknown != "" {
 		return false, ctx.Err()
 	}
+	if row.Code == CodeUndecodable {
+		if read, err := d.readsMail(ctx, v); err != nil || !read {
+			return false, err
+		}
+	}
 	_, err = e.act(ctx, v.Row, v.Branches, commit.Act{
 		From:  []store.Status{store.Interrupted},
 		Event: store.Event{Type: store.WorkflowInterrupted, Data: history.Encode(&history.Stop{Executor: e.id, Reason: "the code of this program fits it"})},
@@ -138,6 +144,25 @@ func (d operators) Reopen(ctx context.Context, row *store.Run) (fits bool, err e
 		return false, fmt.Errorf("durable: run %s could not be continued: %w", row.ID, storeError(err))
 	}
 	return err == nil, nil
+}
+
+// readsMail reports whether the messages that a run has not consumed can be opened with the keys
+// that are here. A rehearsal receives none, so it does not meet the one that has parked the run.
+func (d operators) readsMail(ctx context.Context, v *history.View) (bool, error) {
+	h, err := d.eng.store.Load(ctx, v.Row.ID, store.Cursor{NoEvents: true})
+	if err != nil {
+		return false, storeError(err)
+	}
+	for i := range h.Inbox {
+		m := &h.Inbox[i]
+		if v.Past.Consumed(m) {
+			continue
+		}
+		if _, err := d.eng.sealer.Unseal(payload.PlaceOfMessage(v.Row.ID, m), m.Payload); err != nil {
+			return false, nil
+		}
+	}
+	return true, nil
 }
 
 // judge returns the result of the rehearsal, once the run is gone or its function

@@ -25,7 +25,7 @@ var (
 		"store":            {23, 3010, 4, 353, 55},
 		"store/memory":     {14, 1500, 5, 199, 42},
 		"store/sqlite":     {42, 7150, 25, 412, 45},
-		"store/postgres":   {45, 9000, 36, 494, 56},
+		"store/postgres":   {45, 9050, 36, 494, 56},
 
 		"cli/internal/show":   {12, 1000, 0, 190, 66},
 		"cli/internal/target": {11, 2600, 10, 540, 54},
@@ -47,7 +47,7 @@ var (
 		"internal/history.Audit": {28, 49, 5},
 		"cli.invocation":         {9, 56, 7},
 		"store/sqlite.Store":     {24, 85, 24},
-		"store/postgres.Store":   {28, 120, 24},
+		"store/postgres.Store":   {29, 120, 24},
 	}
 )
 
