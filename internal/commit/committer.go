@@ -95,7 +95,7 @@ func (c *Committer) Commit(ctx context.Context, lg *Log, w *Write) error {
 	return c.lead(ctx, w, l)
 }
 
-// CommitNow is Commit if that begins at once: nothing is being committed, and nothing of lg waits.
+// CommitNow is Commit if that begins at once: no batch of a leader is in flight, and nothing of lg waits.
 // Otherwise it does nothing, and began is false.
 func (c *Committer) CommitNow(lg *Log, w *Write) (began bool, err error) {
 	c.mu.Lock()
@@ -111,7 +111,8 @@ func (c *Committer) CommitNow(lg *Log, w *Write) (began bool, err error) {
 	return true, c.lead(context.Background(), w, ln.takeLead())
 }
 
-// Idle reports whether nothing is being committed.
+// Idle reports whether no leader commits. Batches that the store does not answer, and whose leader
+// was replaced, do not count.
 func (c *Committer) Idle() bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
