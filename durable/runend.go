@@ -164,9 +164,10 @@ func (r *run) complete(output []byte) outcome {
 	})
 	switch {
 	case errors.Is(err, store.ErrCancelAsked):
-		return r.cancelledFirst()
+		r.cancelledAtLast()
+		return r.end(nil, nil) // what it has registered is not undone yet
 	case definite(err):
-		return r.fail(fmt.Errorf("recording the result of run %s: %w", r.id, err))
+		return r.end(nil, fmt.Errorf("recording the result of run %s: %w", r.id, err))
 	case err != nil:
 		return outcome{err: err}
 	}
@@ -174,12 +175,17 @@ func (r *run) complete(output []byte) outcome {
 	return outcome{status: store.Completed, output: output}
 }
 
-// cancelledFirst ends a run that was about to end otherwise when its cancel came:
-// only one of the two can win.
+// cancelledFirst ends a run that was about to end otherwise when its cancel came: only one
+// of the two can win. What was registered is undone by then.
 func (r *run) cancelledFirst() outcome {
+	r.cancelledAtLast()
+	return r.endCancelled()
+}
+
+// cancelledAtLast reads the cancel that has kept the run from ending otherwise.
+func (r *run) cancelledAtLast() {
 	r.inbox.fetch()
 	r.stop.cancel("") // in case the mail cannot be read
-	return r.endCancelled()
 }
 
 // endCancelled ends a run that was cancelled.

@@ -43,3 +43,17 @@ func TestABodyWhoseBeginningIsAnsweredAfterTheRunWasTakenDoesNotBegin(t *testing
 		})
 	}
 }
+
+// The cancel of a run came while its completion was on its way to the store. The cancel won,
+// and what the run had registered was not undone.
+func TestARunThatIsCancelledAsItCompletesIsUndone(t *testing.T) {
+	sim.Run(t, sim.World{
+		Engines: 2, Unload: -1,
+		Program: sim.Program{
+			{Do: "long", For: 20 * time.Second}, {Do: "undo"}, {Do: "long", For: 20 * time.Second},
+		},
+		Acts: []sim.Act{
+			{Do: "cancel", After: 40 * time.Second, Run: 1},
+		},
+	})
+}
