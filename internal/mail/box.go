@@ -106,7 +106,11 @@ func (b *Box) Receive(list []store.Message, consumed func(*store.Message) bool) 
 			continue
 		}
 		b.last = m.Seq
-		if consumed != nil && consumed(&m) || b.offered.is(&m) {
+		if consumed != nil && consumed(&m) {
+			continue
+		}
+		if b.offered.is(&m) {
+			b.offered.came = &m // the wait has recorded it, or its sender was faster
 			continue
 		}
 		b.put(m)
@@ -280,6 +284,7 @@ func (b *Box) Leave(w *Wait, consumed bool) {
 	b.handed--
 	if w.offer != nil {
 		b.decline(w)
+		b.offerAll()
 		return
 	}
 	if consumed {

@@ -7,6 +7,7 @@ import "github.com/holdfast-dev/holdfast/store"
 type Offer struct {
 	message  store.Message // with the number that it gets if no other one comes first
 	recorded chan bool
+	came     *store.Message // the same, if it was read from the store meanwhile
 }
 
 // Recorded returns a channel that says what has become of the offer: true, once, if the message is
@@ -85,11 +86,15 @@ func (b *Box) Decline(w *Wait) {
 	b.decline(w)
 	w.ready = make(chan struct{})
 	b.insert(w)
-	b.offer(w)
+	b.offerAll()
 }
 
-// decline takes the message of an offer back. The mutex is held.
+// decline takes the message of an offer back, unless it has come: then its sender has sent it again,
+// and the store has it. The mutex is held.
 func (b *Box) decline(w *Wait) {
 	w.offer.recorded <- false
+	if m := w.offer.came; m != nil {
+		b.put(*m)
+	}
 	w.got, w.offer, b.offered = nil, nil, nil
 }
