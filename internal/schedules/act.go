@@ -97,7 +97,8 @@ func (a *Acts) Delete(ctx context.Context, name string) error {
 }
 
 // Trigger starts a run of a schedule now, whatever its policies, and returns its id, which
-// follows from the key. Later fires count it as the run before.
+// follows from the key. Later fires count it as the run before, also if a call that started it was
+// cut short and is made again.
 func (a *Acts) Trigger(ctx context.Context, name, key string) (string, error) {
 	id := TriggerID(name, key)
 	if err := store.CheckName("key of a trigger", key); err != nil {
@@ -115,11 +116,15 @@ func (a *Acts) Trigger(ctx context.Context, name, key string) (string, error) {
 	if err == nil {
 		err = starts.Refused[id]
 	}
-	if err != nil || starts.Started == 0 {
+	if err != nil {
 		return id, err
 	}
 	err = a.edit(ctx, name, func(r *Record, now store.Time) bool {
+		watched := r.watches(id)
 		r.watch(id)
+		if starts.Started == 0 {
+			return !watched // a fire that this call has not made is not told again
+		}
 		r.remember(Fire{At: now, RunID: id, Outcome: Started, Why: "triggered"})
 		return true
 	})

@@ -207,7 +207,7 @@ func (r *Record) remember(f Fire) {
 // watch adds a run whose end later fires ask for. Of very many the oldest are forgotten:
 // with OverlapAllow nobody asks, and the other policies start one at a time.
 func (r *Record) watch(id string) {
-	if slices.Contains(r.Live, id) {
+	if r.watches(id) {
 		return
 	}
 	r.Live = append(r.Live, id)
@@ -215,6 +215,9 @@ func (r *Record) watch(id string) {
 		r.Live = slices.Delete(r.Live, 0, n)
 	}
 }
+
+// watches reports whether a run is watched.
+func (r *Record) watches(id string) bool { return slices.Contains(r.Live, id) }
 
 // unwatch removes runs.
 func (r *Record) unwatch(gone func(id string) bool) { r.Live = slices.DeleteFunc(r.Live, gone) }
