@@ -179,7 +179,8 @@ func (x *pass) expects(path string, n *Node, class, v string, err error) {
 	case "gone":
 	case "cancelled":
 		x.sim.ledger.mu.Lock()
-		tried := x.sim.ledger.run(x.run).cancelTried
+		t := x.sim.ledger.run(x.run)
+		tried := t.cancelTried || t.meddled // a run that is continued finds the children that its first end has cancelled
 		x.sim.ledger.mu.Unlock()
 		if !tried && !strings.ContainsAny(x.run, "/-") && !x.sim.hasAct(CancelRun) {
 			x.sim.fail("%s: %s at %s was cancelled, and nobody has cancelled it: %v", x.run, n.Do, path, err)

@@ -35,6 +35,7 @@ var (
 	seeds = flag.Int("seeds", 0, "how many worlds to play; 0: 1,500, with DURABLE_SOAK 100,000")
 	first = flag.Uint64("first", 1, "the first seed")
 	stop  = flag.Int("stop", 1, "after how many failures to stop")
+	until = flag.Duration("within", 0, "after how long to stop; 0: never")
 )
 
 // TestMain has one P: what happens at one moment then happens in nearly the same order
@@ -58,6 +59,9 @@ func TestWorlds(t *testing.T) {
 		}
 	}
 	for seed := *first; seed < *first+uint64(n); seed++ {
+		if *until > 0 && time.Since(began) > *until {
+			break
+		}
 		w := h.Next(seed)
 		done := sim.Watch(seed, w)
 		r := sim.Play(t, w)
