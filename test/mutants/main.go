@@ -1,7 +1,8 @@
-// Command mutants puts known faults back, one at a time, and prints which of them the
-// simulator (test/sim) finds, told nothing of them. A mutant is a patch beside this file:
-// its first line says what goes wrong. It is applied to copies of the files that it
-// touches, which "go test -overlay" puts in their places; the work tree stays as it is.
+// Command mutants puts known faults back, one at a time, and prints which test finds each,
+// and whether the simulator (test/sim) does, told nothing of them. A mutant is a patch
+// beside this file: its first line says what goes wrong, the second which tests are to find
+// it. It is applied to copies of the files that it touches, which "go test -overlay" puts in
+// their places; the work tree stays as it is.
 package main
 
 import (
@@ -18,10 +19,12 @@ import (
 )
 
 var (
-	seeds = flag.Int("seeds", 20_000, "how many worlds to play for each mutant")
-	first = flag.Uint64("first", 1, "the first seed")
-	only  = flag.String("only", "", "play only the mutants whose names contain this")
-	show  = flag.Bool("show", false, "print the world that shows each mutant")
+	seeds  = flag.Int("seeds", 20_000, "how many worlds to play for each mutant at most")
+	within = flag.Duration("within", 10*time.Minute, "how long to play worlds for each mutant at most")
+	first  = flag.Uint64("first", 1, "the first seed")
+	only   = flag.String("only", "", "try only the mutants whose names match this regular expression")
+	by     = flag.String("by", "both", "who is to find them: sim, tests or both")
+	show   = flag.Bool("show", false, "print the world that shows each mutant")
 )
 
 func main() {
@@ -30,32 +33,47 @@ func main() {
 	if err != nil || len(patches) == 0 {
 		fail(fmt.Errorf("no mutants: start this in the root of the module (%v)", err))
 	}
-	missed, played := 0, 0
-	fmt.Printf("%-28s %-7s %7s %8s %6s  %s\n", "mutant", "found", "worlds", "time", "lines", "as")
+	wanted, err := regexp.Compile(*only)
+	if err != nil {
+		fail(err)
+	}
+	var t totals
 	for _, patch := range patches {
 		name := strings.TrimSuffix(filepath.Base(patch), ".patch")
-		if !strings.Contains(name, *only) {
+		if !wanted.MatchString(name) {
 			continue
 		}
-		played++
-		v, err := play(patch)
+		v, err := try(patch)
 		if err != nil {
 			fail(fmt.Errorf("%s: %w", name, err))
 		}
-		said := "yes"
-		if !v.found {
-			missed++
-			said = "NO"
-		}
-		fmt.Printf("%-28s %-7s %7s %8s %6d  %s\n", name, said, v.worlds, v.took.Round(time.Second), v.lines, v.as)
-		if *show {
-			fmt.Println(v.world)
-		}
+		v.print(name)
+		t.add(name, v)
 	}
-	fmt.Printf("%d of %d mutants found\n", played-missed, played)
-	if missed > 0 {
+	fmt.Printf("proof: mutants=%d found=%d by_tests=%d played=%d by_the_simulator=%d of_engine=%d engine_by_the_simulator=%d\n",
+		t.all, t.found, t.byTests, t.played, t.bySim, t.engine, t.engineBySim)
+	if t.found < t.all {
 		os.Exit(1)
 	}
+}
+
+// totals counts mutants: of all, those that were played in the simulator, and of those the
+// faults of the engine that people had found (their names begin with "a").
+type totals struct{ all, found, byTests, played, bySim, engine, engineBySim int }
+
+func (t *totals) add(name string, v verdict) {
+	count := func(n *int, yes bool) {
+		if yes {
+			*n++
+		}
+	}
+	count(&t.all, true)
+	count(&t.found, v.bySim || v.byTests)
+	count(&t.byTests, v.byTests)
+	count(&t.played, v.played)
+	count(&t.bySim, v.bySim)
+	count(&t.engine, v.played && strings.HasPrefix(name, "a"))
+	count(&t.engineBySim, v.bySim && strings.HasPrefix(name, "a"))
 }
 
 func fail(err error) {
@@ -65,53 +83,139 @@ func fail(err error) {
 
 // A verdict is what became of one mutant.
 type verdict struct {
-	found     bool
+	why     string // what it does wrong
+	tests   string // that are to find it, as arguments of go test
+	tested  bool
+	byTests bool
+	failed  string // the first test that did
+
+	played    bool
+	bySim     bool
 	worlds    string // that were played until then
 	took      time.Duration
-	lines     int // of the Go test that shows it
+	lines     int // of the program that shows it
 	as, world string
 }
 
-// play plays worlds on a mutant until one fails.
-func play(patch string) (v verdict, err error) {
+func (v *verdict) print(name string) {
+	fmt.Printf("%s: %s\n", name, v.why)
+	switch {
+	case v.byTests:
+		fmt.Printf("    tests:     found by %s (go test %s)\n", v.failed, v.tests)
+	case v.tested:
+		fmt.Printf("    tests:     NOT found by go test %s\n", v.tests)
+	}
+	switch {
+	case v.bySim:
+		fmt.Printf("    simulator: found in world %s, after %s, by a program of %d lines: %s\n", v.worlds, v.took.Round(time.Second), v.lines, v.as)
+	case v.played:
+		fmt.Printf("    simulator: NOT found in %s worlds, in %s\n", v.worlds, v.took.Round(time.Second))
+	}
+	if !v.byTests && !v.bySim {
+		fmt.Println("    FOUND BY NOTHING")
+	}
+	if *show {
+		fmt.Println(v.world)
+	}
+}
+
+// try has tests and the simulator look at a mutant.
+func try(patch string) (v verdict, err error) {
 	dir, err := os.MkdirTemp("", "mutant")
 	if err != nil {
 		return v, err
 	}
 	defer func() { _ = os.RemoveAll(dir) }()
-	overlay, err := mutate(patch, dir)
+	text, overlay, err := mutate(patch, dir)
 	if err != nil {
 		return v, err
 	}
+	lines := strings.SplitN(text, "\n", 3)
+	v.why = lines[0]
+	var named bool
+	if v.tests, named = strings.CutPrefix(lines[1], "test: "); !named {
+		return v, fmt.Errorf("its second line does not name tests")
+	}
+	if *by != "sim" {
+		if err := v.test(overlay); err != nil {
+			return v, err
+		}
+	}
+	if *by != "tests" && simulated(text) {
+		return v, v.play(dir, overlay)
+	}
+	return v, nil
+}
+
+// simulated reports whether a mutant changes anything that the simulator executes: it has a
+// store in memory.
+func simulated(patch string) bool {
+	for _, m := range touched.FindAllStringSubmatch(patch, -1) {
+		file := m[1]
+		if !strings.HasPrefix(file, "store/sqlite/") && !strings.HasPrefix(file, "store/postgres/") && !strings.HasPrefix(file, "internal/sqlstore/") {
+			return true
+		}
+	}
+	return false
+}
+
+// test has the named tests look at the mutant.
+func (v *verdict) test(overlay string) error {
+	args := append([]string{"test", "-overlay", overlay, "-count=1", "-timeout", "5m"}, strings.Fields(v.tests)...)
+	out, err := exec.Command("go", args...).CombinedOutput()
+	v.tested, v.byTests = true, err != nil
+	switch m := failedTest.FindSubmatch(out); {
+	case bytes.Contains(out, []byte("[build failed]")):
+		return fmt.Errorf("it does not compile: %s", out)
+	case bytes.Contains(out, []byte("no tests to run")):
+		return fmt.Errorf("go test %s runs no tests", v.tests)
+	case m != nil:
+		v.failed = string(m[1])
+	case v.byTests:
+		v.failed = "the end of the process: " + firstLine(out)
+	}
+	return nil
+}
+
+// play plays worlds on a mutant until one fails.
+func (v *verdict) play(dir, overlay string) error {
 	binary, last := filepath.Join(dir, "sim.test"), filepath.Join(dir, "last")
 	if out, err := exec.Command("go", "test", "-c", "-o", binary, "-overlay", overlay, "./test/sim").CombinedOutput(); err != nil {
-		return v, fmt.Errorf("it does not compile: %w\n%s", err, out)
+		return fmt.Errorf("it does not compile: %w\n%s", err, out)
 	}
-	cmd := exec.Command(binary, "-test.run", "^TestWorlds$", "-test.v", "-test.timeout", "0", "-seeds", fmt.Sprint(*seeds), "-first", fmt.Sprint(*first))
+	cmd := exec.Command(binary, "-test.run", "^TestWorlds$", "-test.v", "-test.timeout", "0",
+		"-seeds", fmt.Sprint(*seeds), "-first", fmt.Sprint(*first), "-within", within.String())
 	cmd.Env = append(os.Environ(), "HOLDFAST_SIM_LAST="+last)
 	began := time.Now()
 	out, err := cmd.CombinedOutput()
-	v.took = time.Since(began)
+	v.played, v.bySim, v.took = true, err != nil, time.Since(began)
 	if v.worlds = "?"; counted.Match(out) {
 		v.worlds = string(counted.FindSubmatch(out)[1])
 	}
 	if err == nil {
-		return v, nil
+		return nil
 	}
-	v.found = true
 	if m := shown.FindSubmatch(out); m != nil {
 		v.as, v.world = string(m[1]), string(m[2])
 	} else { // the process ended
 		world, _ := os.ReadFile(last)
+		if _, n, ok := strings.Cut(string(world), "seed "); ok {
+			v.worlds, _, _ = strings.Cut(n, "\n")
+		}
 		v.as, v.world = "the process ends: "+firstLine(out), string(world)
 	}
-	v.lines = strings.Count(strings.TrimSpace(v.world), "\n") + 1
-	return v, nil
+	_, program, _ := strings.Cut(v.world, "Program:")
+	program, _, _ = strings.Cut(program, "Faults:")
+	program, _, _ = strings.Cut(program, "Acts:")
+	v.lines = strings.Count(strings.TrimSpace(program), "\n") + 1
+	return nil
 }
 
 var (
-	counted = regexp.MustCompile(`(\d+) worlds, \d+ durable events`)
-	shown   = regexp.MustCompile(`(?s)\n\s*// ([^\n]*)\n(\s*func TestWorld.*?\n\s*\}\)\n\s*\}\n)`)
+	touched    = regexp.MustCompile(`(?m)^--- a/(.*)$`)
+	failedTest = regexp.MustCompile(`--- FAIL: (\S+)`)
+	counted    = regexp.MustCompile(`(\d+) worlds, \d+ durable events`)
+	shown      = regexp.MustCompile(`(?s)\n\s*// ([^\n]*)\n(\s*func TestWorld.*?\n\s*\}\)\n\s*\}\n)`)
 )
 
 func firstLine(out []byte) string {
@@ -123,45 +227,45 @@ func firstLine(out []byte) string {
 	return "it says nothing"
 }
 
-// mutate applies a patch to copies in dir of the files that it touches, and returns the
-// file that tells the go command of them.
-func mutate(patch, dir string) (overlay string, err error) {
+// mutate applies a patch to copies in dir of the files that it touches. It returns the
+// patch, and the file that tells the go command of the copies.
+func mutate(patch, dir string) (said, overlay string, err error) {
 	text, err := os.ReadFile(patch)
 	if err != nil {
-		return "", err
+		return "", "", err
 	}
 	replace := map[string]string{}
-	for _, m := range regexp.MustCompile(`(?m)^--- a/(.*)$`).FindAllSubmatch(text, -1) {
+	for _, m := range touched.FindAllSubmatch(text, -1) {
 		file := string(m[1])
 		source, err := os.ReadFile(file)
 		if err != nil {
-			return "", err
+			return "", "", err
 		}
 		from, _ := filepath.Abs(file)
 		replace[from] = filepath.Join(dir, file)
 		if err := os.MkdirAll(filepath.Dir(replace[from]), 0o755); err != nil {
-			return "", err
+			return "", "", err
 		}
 		if err := os.WriteFile(replace[from], source, 0o644); err != nil {
-			return "", err
+			return "", "", err
 		}
 	}
 	cmd := exec.Command("git", "apply", "-")
 	cmd.Dir, cmd.Stdin = dir, bytes.NewReader(text)
 	cmd.Env = append(os.Environ(), "GIT_CEILING_DIRECTORIES="+filepath.Dir(dir))
 	if out, err := cmd.CombinedOutput(); err != nil {
-		return "", fmt.Errorf("it does not apply: %w\n%s", err, out)
+		return "", "", fmt.Errorf("it does not apply: %w\n%s", err, out)
 	}
 	for from, to := range replace {
 		before, _ := os.ReadFile(from)
 		if after, _ := os.ReadFile(to); bytes.Equal(before, after) {
-			return "", fmt.Errorf("it changes nothing in %s", from)
+			return "", "", fmt.Errorf("it changes nothing in %s", from)
 		}
 	}
 	data, err := json.Marshal(map[string]any{"Replace": replace})
 	if err != nil {
-		return "", err
+		return "", "", err
 	}
 	overlay = filepath.Join(dir, "overlay.json")
-	return overlay, os.WriteFile(overlay, data, 0o644)
+	return string(text), overlay, os.WriteFile(overlay, data, 0o644)
 }
