@@ -44,6 +44,7 @@ func (s *sim) judge() {
 		}
 		s.judgeLog(row)
 		s.judgeOutput(ctx, op, row)
+		s.judgeAnswer(row)
 		if i := slices.IndexFunc(rows, func(r store.Run) bool { return r.ID == row.Parent }); i >= 0 {
 			s.judgeChild(row, &rows[i])
 		}
@@ -99,6 +100,9 @@ func (s *sim) judgeRun(row *store.Run, stuck []durable.Stuck) {
 		if isRoot && !t.cancelTried {
 			s.fail("%s is cancelled, and nobody has cancelled it", row.ID)
 		}
+		if isRoot && row.Reason != reasonOfCancel && !s.unread() {
+			s.fail("%s is cancelled, and the reason is said to be %q", row.ID, row.Reason)
+		}
 	}
 }
 
@@ -109,14 +113,51 @@ func (s *sim) childWasStopped(p Program) bool {
 }
 
 // orphaned is how long a child may go on after the end of its parent, which cancels it.
-const orphaned = 150 * time.Second
+func (s *sim) orphaned() time.Duration {
+	if len(s.world.Faults)+len(s.world.Acts) == 0 {
+		return 10 * time.Second
+	}
+	return 150 * time.Second
+}
+
+// unread reports whether a run may not have learnt why it was cancelled: its messages could
+// not be read.
+func (s *sim) unread() bool {
+	for _, f := range s.world.Faults {
+		if f.On == "load" || f.Do.lasts() {
+			return true
+		}
+	}
+	return false
+}
+
+// judgeAnswer checks what somebody was told who waited for a run.
+func (s *sim) judgeAnswer(row *store.Run) {
+	t := s.ledger.run(row.ID)
+	if !t.told || t.meddled {
+		return
+	}
+	var ended *durable.RunError
+	var step *durable.StepError
+	errors.As(t.err, &ended)
+	switch {
+	case row.Status == store.Completed:
+		if t.err != nil || !slices.Contains(t.outs, t.out) {
+			s.fail("%s completed with one of %q, and who waited for it was told %q, %v", row.ID, t.outs, t.out, t.err)
+		}
+	case ended == nil || ended.Status != row.Status:
+		s.fail("%s is %s, and who waited for it was told %q, %v", row.ID, row.Status, t.out, t.err)
+	case row.Code == durable.CodeError && t.stepFailed && !errors.As(t.err, &step):
+		s.fail("%s failed by the error of a step, and who waited for it does not find that: %v", row.ID, t.err)
+	}
+}
 
 // judgeChild checks that a child did not outlive its parent, which has ended.
 func (s *sim) judgeChild(row, parent *store.Run) {
 	if parent == nil || s.ledger.run(parent.ID).meddled || s.ledger.run(row.ID).meddled {
 		return
 	}
-	if row.EndedAt > parent.EndedAt.Add(orphaned) && row.Status == store.Completed {
+	if row.EndedAt > parent.EndedAt.Add(s.orphaned()) && row.Status == store.Completed {
 		s.fail("%s went on for %s after its parent had ended", row.ID, row.EndedAt.Time().Sub(parent.EndedAt.Time()))
 	}
 }

@@ -35,14 +35,42 @@ func (g *Generator) world() World {
 	if g.chance(15) {
 		w.Deadline = pick(g, 5*time.Second, 30*time.Second, 2*time.Minute)
 	}
+	w.Grace = pick(g, 0, 0, 0, 10*time.Second, 2*time.Minute)
 	budget := g.rng.IntN(10) + 2
 	w.Program = g.program(&budget, place{})
+	if g.chance(12) {
+		w.Program = append(g.pattern(), w.Program...)
+	}
 	if g.chance(8) && !w.Program.has(Undo) {
 		w.Program = append(w.Program, Node{Do: Renew, Max: 2})
 	}
 	w.Faults = g.faults(pick(g, 0, 1, 1, 2, 2, 3, 4))
 	w.Acts = g.acts(pick(g, 0, 0, 1, 1, 2, 3))
 	return w
+}
+
+// pattern makes the beginning of a program that seldom comes by chance, and often breaks.
+func (g *Generator) pattern() Program {
+	last := Node{Do: pick(g, Fail, Fail, Panic, Step), For: 0}
+	undone := Node{Do: Block, Body: Program{{Do: Undo}, {Do: pick(g, Step, Long, Retry), Max: 1}}}
+	pause := Node{Do: pick(g, Step, Long), For: pick(g, 100*time.Millisecond, 5*time.Second, 20*time.Second)}
+	switch g.rng.IntN(5) {
+	case 0: // bodies that nothing of the store begins and ends
+		var p Program
+		for range g.rng.IntN(5) + 3 {
+			p = append(p, Node{Do: Relaxed, For: pick(g, 5*time.Second, 20*time.Second)})
+		}
+		return p
+	case 1: // something to undo in a scope that has ended
+		return Program{{Do: pick(g, Go, Group), Body: Program{undone}}, pause, last}
+	case 2:
+		return Program{{Do: pick(g, Map, MapSeq), Max: 1 + g.rng.IntN(3), Body: Program{undone}}, pause, last}
+	case 3: // a child that nobody waits for any more
+		child := Node{Do: Child, Max: 1, ID: pick(g, "", "*-kid", "*/kid"), Body: Program{{Do: Sleep, For: pick(g, time.Second, 3*time.Minute, 10*time.Minute)}, {Do: Step}}}
+		return Program{{Do: First, Body: Program{child, pause}}, last}
+	default: // a body that outlives a lease
+		return Program{{Do: pick(g, Step, Long), For: pick(g, time.Minute, 2*time.Minute)}, {Do: Step}}
+	}
 }
 
 // A place is where a node stands, which decides what it may be.
@@ -54,7 +82,7 @@ type place struct {
 func (p place) inner() place { return place{p.depth + 1, p.item} }
 
 var (
-	leaves = []Kind{Step, Step, Step, Relaxed, Long, Retry, Retry, Progress, Once, Sleep, Sleep, Await, Draw, Publish, Tag, Undo, Undo, Look}
+	leaves = []Kind{Step, Step, Step, Relaxed, Long, Retry, Retry, Progress, Once, Sleep, Sleep, Await, Draw, Publish, Tag, Undo, Undo, Look, Nested}
 	trees  = []Kind{Go, Go, Group, First, Map, Map, MapSeq, Child, Child, Cleanup, Cleanup, Block}
 	ends   = []Kind{Fail, Panic, Exit}
 )
@@ -83,13 +111,15 @@ func (g *Generator) node(budget *int, at place) Node {
 	case Step, Relaxed, Long, Once, Draw:
 		n.For = pick(g, 0, 0, 100*time.Millisecond, time.Second, 5*time.Second, 20*time.Second, 40*time.Second)
 		if g.chance(15) {
-			n.Fails, n.How = 1, pick(g, "", "", ByPanic, ByExit)
+			n.Fails, n.How = 1, pick(g, "", "", "", ByPanic, ByExit, ByType)
 		}
+	case Nested:
+		n.Max = 3
 	case Retry, Progress:
 		n.Max = g.rng.IntN(4) + 1
 		n.Fails = g.rng.IntN(n.Max + 1)
 		n.For = pick(g, 0, 0, 100*time.Millisecond, 5*time.Second)
-		n.How = pick(g, "", "", "", ByBlock)
+		n.How = pick(g, "", "", "", "", ByBlock, ByType)
 	case Sleep:
 		n.For = pick(g, 0, time.Second, 15*time.Second, 70*time.Second, 3*time.Minute)
 	case Await:
@@ -108,6 +138,9 @@ func (g *Generator) node(budget *int, at place) Node {
 	case Map, MapSeq:
 		n.Max = g.rng.IntN(4) + 1
 		n.Body = g.program(budget, place{at.depth + 1, true})
+		if n.Do == MapSeq && g.chance(15) {
+			n.Fails, n.How = 1+g.rng.IntN(2), pick(g, ByPanic, ByExit)
+		}
 	case Child:
 		n.Max = pick(g, 1, 1, 2)
 		if !at.item {
@@ -168,6 +201,9 @@ func (g *Generator) acts(n int) (all []Act) {
 		a := Act{Do: g.deed(), Run: g.rng.IntN(2), After: pick(g, 0, 50*time.Millisecond, 500*time.Millisecond, 3*time.Second, 12*time.Second, 40*time.Second)}
 		if g.chance(70) {
 			a.On, a.Nth = g.event("act "+string(a.Do)), pick(g, 1, 1, 2, 3)
+		}
+		if a.Do == JumpBack || a.Do == EditStep {
+			a.Back = pick(g, 0, 0, 0, 1, 2, 4)
 		}
 		all = append(all, a)
 	}

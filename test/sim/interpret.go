@@ -59,7 +59,7 @@ func (n *Node) fate(shaken bool) fate {
 			return fate{fails: true}
 		}
 		return fate{succeeds: true, fails: shaken}
-	case Fail:
+	case Fail, Nested:
 		return fate{fails: true}
 	case Panic, Exit:
 		return fate{breaks: true}
@@ -70,7 +70,7 @@ func (n *Node) fate(shaken bool) fate {
 		f.breaks = f.breaks || f.fails && n.Then.fate(shaken).breaks
 		return f
 	case Child, Map, MapSeq:
-		if n.ID == BadID {
+		if n.ID == BadID || n.Do == MapSeq && n.Fails > 0 {
 			return fate{fails: true}
 		}
 		return n.Body.fate(shaken).apart()

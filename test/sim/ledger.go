@@ -1,6 +1,7 @@
 package sim
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -34,7 +35,12 @@ type told struct {
 	mustUndo    []string   // what the function had registered when it last failed
 	firm        []string   // what was registered before a call that is recorded
 	undone      map[string]bool
-	outs        []string // what its function returned, in the last passes
+	outs        []string       // what its function returned, in the last passes
+	stepFailed  bool           // the last error that it returned was that of a step
+	poison      map[string]int // signals of a wrong type that were sent, by name
+	told        bool           // who waited for it was told how it ended:
+	out         string
+	err         error
 }
 
 // bodyBook is what is known of the bodies of one step.
@@ -65,6 +71,35 @@ func (l *ledger) run(id string) *told {
 		l.runs[id] = t
 	}
 	return t
+}
+
+// poisons notes that a signal of a wrong type is sent.
+func (l *ledger) poisons(id, name string) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	t := l.run(id)
+	if t.poison == nil {
+		t.poison = map[string]int{}
+	}
+	t.poison[name]++
+}
+
+// refused checks how many signals of a wrong type one wait has refused; a copied history
+// may have those of another run.
+func (l *ledger) refused(x *pass, name string, n int) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if sent := l.run(x.run).poison[name]; n > sent && !strings.HasPrefix(x.run, "f-") {
+		l.sim.fail("%s: the wait for %s refused %d signals, and %d of a wrong type were sent", x.run, name, n, sent)
+	}
+}
+
+// waited notes what somebody was told who waited for a run.
+func (l *ledger) waited(id, out string, err error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	t := l.run(id)
+	t.told, t.out, t.err = true, out, err
 }
 
 func (l *ledger) started(id string) {
@@ -193,6 +228,9 @@ func (x *pass) expects(path string, n *Node, class, v string, err error) {
 		if !f.fails && !f.breaks {
 			x.sim.fail("%s: %s at %s failed, and cannot: %v", x.run, n.Do, path, err)
 		}
+		if class == "failed" && n.returnsErrors() && !errors.Is(err, errOfBody) {
+			x.sim.fail("%s: %s at %s failed, and its error is not found to be what the body returned: %v", x.run, n.Do, path, err)
+		}
 	}
 }
 
@@ -212,6 +250,8 @@ func (x *pass) returned(out string, err error) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	t.mustUndo = slices.Clone(x.undos)
+	var failed *durable.StepError
+	t.stepFailed = errors.As(err, &failed)
 }
 
 func (l *ledger) book(run string, gen, lineage int, key string) *bodyBook {

@@ -16,13 +16,14 @@ type Deed string
 // What operators, programs and fate do.
 const (
 	SendSignals  Deed = "send signals" // one to each wait that the run may come to
+	SendPoison   Deed = "send poison"  // the same, with a value of a wrong type
 	CancelRun    Deed = "cancel"
 	PauseRun     Deed = "pause"
 	UnpauseRun   Deed = "unpause"
 	ResumeRun    Deed = "resume"
 	ForkRun      Deed = "fork"
-	JumpBack     Deed = "jump" // to the last stable event
-	EditStep     Deed = "edit" // the last step, to the value that it has
+	JumpBack     Deed = "jump" // to the last stable event, or one before
+	EditStep     Deed = "edit" // the last step, or one before, to the value that it has
 	CleanUp      Deed = "clean"
 	KillProcess  Deed = "kill"
 	CloseProcess Deed = "close"
@@ -31,8 +32,11 @@ const (
 
 // deeds lists them.
 func deeds() []Deed {
-	return []Deed{SendSignals, CancelRun, PauseRun, UnpauseRun, ResumeRun, ForkRun, JumpBack, EditStep, CleanUp, KillProcess, CloseProcess, OpenProcess}
+	return []Deed{SendSignals, SendPoison, CancelRun, PauseRun, UnpauseRun, ResumeRun, ForkRun, JumpBack, EditStep, CleanUp, KillProcess, CloseProcess, OpenProcess}
 }
+
+// reasonOfCancel is that of every cancel.
+const reasonOfCancel = "enough"
 
 func (s *sim) hasAct(d Deed) bool {
 	for i := range s.world.Acts {
@@ -107,12 +111,13 @@ func (s *sim) act(a *Act) {
 	id := s.roots()[a.Run%len(s.roots())]
 	ctx, cancel := context.WithTimeout(durable.NewContext(context.Background(), eng), time.Minute)
 	defer cancel()
-	err := s.operate(ctx, eng, a.Do, id)
+	err := s.operate(ctx, eng, a, id)
 	s.note("%s of %s through p%d: %v", a.Do, id, p.n, err)
 }
 
-func (s *sim) operate(ctx context.Context, eng *durable.Engine, d Deed, id string) error {
+func (s *sim) operate(ctx context.Context, eng *durable.Engine, a *Act, id string) error {
 	op := operate.On(eng)
+	d := a.Do
 	switch d {
 	case SendSignals:
 		var errs []error
@@ -120,9 +125,16 @@ func (s *sim) operate(ctx context.Context, eng *durable.Engine, d Deed, id strin
 			errs = append(errs, durable.Signal(ctx, id, name, signalled))
 		}
 		return errors.Join(errs...)
+	case SendPoison:
+		var errs []error
+		for _, name := range s.world.Program.signals() {
+			s.ledger.poisons(id, name)
+			errs = append(errs, durable.Signal(ctx, id, name, len(name)))
+		}
+		return errors.Join(errs...)
 	case CancelRun:
 		s.ledger.cancels(id, false)
-		err := eng.Cancel(ctx, id, "enough")
+		err := eng.Cancel(ctx, id, reasonOfCancel)
 		s.ledger.cancels(id, err == nil)
 		return err
 	case PauseRun:
@@ -140,7 +152,7 @@ func (s *sim) operate(ctx context.Context, eng *durable.Engine, d Deed, id strin
 		_, err := op.Fork(ctx, id, operate.ForkOptions{ID: "f-" + id})
 		return err
 	case JumpBack, EditStep:
-		last, err := s.lastStable(id, d == EditStep)
+		last, err := s.stable(id, d == EditStep, a.Back)
 		if err != nil || last == nil {
 			return err
 		}
@@ -162,8 +174,10 @@ func (s *sim) operate(ctx context.Context, eng *durable.Engine, d Deed, id strin
 	return nil
 }
 
-// lastStable returns the last stable event of a run; step: the last outcome of a step.
-func (s *sim) lastStable(id string, step bool) (last *store.Event, err error) {
+// stable returns the last stable event of a run but back; step: an outcome of a step.
+// It returns nil if there are not so many.
+func (s *sim) stable(id string, step bool, back int) (*store.Event, error) {
+	var all []store.Event
 	h, err := s.data.Load(context.Background(), id, store.Cursor{})
 	if err != nil {
 		return nil, err
@@ -173,8 +187,11 @@ func (s *sim) lastStable(id string, step bool) (last *store.Event, err error) {
 			return nil, err
 		}
 		if e.Type == store.StepCompleted || !step && e.Type.Stable() {
-			last = &e
+			all = append(all, e)
 		}
 	}
-	return last, nil
+	if len(all) <= back {
+		return nil, nil
+	}
+	return &all[len(all)-1-back], nil
 }

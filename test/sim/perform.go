@@ -4,8 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"iter"
 	"runtime"
-	"slices"
 	"strings"
 	"time"
 
@@ -114,7 +114,7 @@ func (x *pass) call(ctx context.Context, scope, path string, n *Node) (string, e
 		return durable.Step(ctx, name, x.body(path, n), durable.Relaxed())
 	case Long:
 		return durable.Step(ctx, name, x.body(path, n), durable.LongOperation())
-	case Retry, Progress:
+	case Retry, Progress, Nested:
 		return durable.Retry(ctx, name, n.policy(), x.body(path, n))
 	case Once:
 		return durable.Once(ctx, name, x.body(path, n))
@@ -129,15 +129,7 @@ func (x *pass) call(ctx context.Context, scope, path string, n *Node) (string, e
 		}
 		return "", err
 	case Await:
-		var o []durable.AwaitOption
-		if n.For > 0 {
-			o = append(o, durable.Timeout(n.For))
-		}
-		v, err := durable.Await[string](ctx, path, o...)
-		if errors.Is(err, durable.ErrTimeout) {
-			return "timeout", nil
-		}
-		return v, err
+		return x.await(ctx, path, n)
 	case Publish:
 		return "", durable.Publish(ctx, "state", path)
 	case Tag:
@@ -150,6 +142,25 @@ func (x *pass) call(ctx context.Context, scope, path string, n *Node) (string, e
 		})
 	}
 	return x.structure(ctx, scope, path, n)
+}
+
+// await waits for a signal. It waits again after one of a wrong type.
+func (x *pass) await(ctx context.Context, path string, n *Node) (string, error) {
+	var o []durable.AwaitOption
+	if n.For > 0 {
+		o = append(o, durable.Timeout(n.For))
+	}
+	for refused := 0; ; refused++ {
+		v, err := durable.Await[string](ctx, path, o...)
+		var wrong *durable.SignalTypeError
+		switch {
+		case errors.Is(err, durable.ErrTimeout):
+			return "timeout", nil
+		case !errors.As(err, &wrong) || refused > 10:
+			return v, err
+		}
+		x.sim.ledger.refused(x, path, refused+1)
+	}
 }
 
 // structure makes a call that has calls in it.
@@ -194,11 +205,41 @@ func (x *pass) structure(ctx context.Context, scope, path string, n *Node) (stri
 		vs, err := durable.Map(ctx, name, items, durable.MapOptions{Concurrency: 2}, item)
 		return strings.Join(vs, ","), err
 	case MapSeq:
-		return durable.MapSeq(ctx, name, slices.Values(items), durable.MapOptions{Concurrency: 2}, item, "", func(all, v string) string { return all + "," + v })
+		return durable.MapSeq(ctx, name, n.sequence(items), durable.MapOptions{Concurrency: 2}, item, "", n.fold)
 	case Child:
 		return x.child(ctx, path, n)
 	}
 	return "", fmt.Errorf("sim: %q is no kind of node", n.Do)
+}
+
+// sequence is the source of a MapSeq. It may fail after its first item.
+func (n *Node) sequence(items []int) iter.Seq[int] {
+	return func(yield func(int) bool) {
+		for _, i := range items {
+			if !yield(i) {
+				return
+			}
+			if n.Fails == 2 {
+				breakBy(n.How)
+			}
+		}
+	}
+}
+
+// fold is the fold of a MapSeq. It may fail.
+func (n *Node) fold(all, v string) string {
+	if n.Fails == 1 {
+		breakBy(n.How)
+	}
+	return all + "," + v
+}
+
+// breakBy panics, or ends the goroutine.
+func breakBy(how string) {
+	if how == ByExit {
+		runtime.Goexit()
+	}
+	panic("in a MapSeq")
 }
 
 // branch performs one node as a branch of its own.
@@ -245,8 +286,12 @@ func (x *pass) body(path string, n *Node) func(ctx context.Context) (string, err
 	return func(ctx context.Context) (string, error) {
 		a := durable.Attempt(ctx)
 		defer x.sim.ledger.begin(x, a, n)()
-		if n.Do == Progress {
+		switch n.Do {
+		case Progress:
 			x.progress(ctx, a, n)
+		case Nested:
+			_, err := durable.Step(ctx, "inner", func(context.Context) (string, error) { return path, nil })
+			return "", err
 		}
 		if n.For > 0 {
 			timer := time.NewTimer(n.For)
@@ -271,9 +316,23 @@ func (x *pass) body(path string, n *Node) func(ctx context.Context) (string, err
 			x.endedBy(a, context.Cause(ctx))
 			return "", context.Cause(ctx)
 		}
-		return "", fmt.Errorf("attempt %d at %s failed", a.Number, path)
+		if n.How == ByType {
+			return "", &oddError{At: path}
+		}
+		return "", fmt.Errorf("attempt %d at %s failed %w", a.Number, path, errOfBody)
 	}
 }
+
+// errOfBody is in the errors that bodies return. It is not registered.
+var errOfBody = errors.New("by itself")
+
+// An oddError is of a registered type, and cannot be read back.
+type oddError struct{ At string }
+
+func (e *oddError) Error() string { return "odd at " + e.At }
+
+// UnmarshalJSON panics.
+func (*oddError) UnmarshalJSON([]byte) error { panic("sim: an error of this type is read") }
 
 // progress checks what was saved before, and saves the number of the attempt.
 func (x *pass) progress(ctx context.Context, a durable.AttemptInfo, n *Node) {
@@ -301,7 +360,7 @@ func (x *pass) endedBy(a durable.AttemptInfo, cause error) {
 	case errors.Is(cause, durable.ErrAttemptTimeout):
 		ok = true
 	case errors.Is(cause, durable.ErrShutdown):
-		ok = x.process.isOver()
+		ok = x.process.isOver() && !x.process.graceLasts()
 	case errors.Is(cause, durable.ErrLost):
 		ok = x.process.isOver() || w.shaken() || s.meddles()
 	case errors.Is(cause, durable.ErrLeaseExpired):

@@ -24,6 +24,9 @@ func (w World) Test(why string) string {
 	if w.Deadline != 0 {
 		small = append(small, "Deadline: "+duration(w.Deadline))
 	}
+	if w.Grace != 0 {
+		small = append(small, "Grace: "+duration(w.Grace))
+	}
 	if len(small) > 0 {
 		fmt.Fprintf(&b, "\t\t%s,\n", strings.Join(small, ", "))
 	}
@@ -47,6 +50,9 @@ func (w World) Test(why string) string {
 			parts = append(parts, fmt.Sprintf("Do: %q%s", a.Do, field("After", a.After)))
 			if a.Run > 0 {
 				parts = append(parts, fmt.Sprint("Run: ", a.Run))
+			}
+			if a.Back > 0 {
+				parts = append(parts, fmt.Sprint("Back: ", a.Back))
 			}
 			fmt.Fprintf(&b, "\t\t\t{%s},\n", strings.Join(parts, ", "))
 		}

@@ -1,6 +1,7 @@
 package sim
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"log/slog"
@@ -24,6 +25,7 @@ type process struct {
 	eng  *durable.Engine // nil: not yet open
 	over bool            // it was killed, or is being closed
 	dead bool            // it was killed
+	ends time.Time       // when it began to be closed
 }
 
 // boot opens a process and has it recover, however often that takes.
@@ -73,8 +75,9 @@ func (s *sim) boot() {
 func (p *process) options() durable.Options {
 	return durable.Options{
 		Workflows: []durable.Definition{p.sim.workflow(p)},
-		Name:      fmt.Sprint("p", p.n), Build: "sim", Grace: -1, UnloadAfter: p.sim.world.Unload,
+		Name:      fmt.Sprint("p", p.n), Build: "sim", Grace: cmp.Or(p.sim.world.Grace, -1), UnloadAfter: p.sim.world.Unload,
 		QuarantineAfter: 1000, NoReconcileOnBoot: false,
+		Errors:  []durable.ErrorKind{durable.ErrorType[*oddError]("sim.odd")},
 		Capture: durable.Capture{Off: true}, Logger: slog.New(listener{p}),
 	}
 }
@@ -93,6 +96,13 @@ func (p *process) id() string {
 		return ""
 	}
 	return p.eng.ID()
+}
+
+// graceLasts reports whether it is being closed, and its bodies have time to end.
+func (p *process) graceLasts() bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return !p.dead && !p.ends.IsZero() && time.Since(p.ends) < p.sim.world.Grace
 }
 
 // isDead reports whether it was killed: nothing of it has an effect any more.
@@ -140,6 +150,9 @@ func (p *process) stop() {
 	was := p.over || p.eng == nil
 	eng := p.eng
 	p.over = p.over || !was
+	if !was {
+		p.ends = time.Now()
+	}
 	p.mu.Unlock()
 	if was {
 		return

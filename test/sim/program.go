@@ -21,15 +21,16 @@ const (
 	Progress Kind = "progress" // a Retry whose body saves progress
 	Once     Kind = "once"
 	Sleep    Kind = "sleep"
-	Await    Kind = "await" // a signal of its own name; For is its time-out, 0: none
-	Draw     Kind = "draw"  // Now, NewID and Rand as a step's input
+	Await    Kind = "await"  // a signal of its own name; For is its time-out, 0: none
+	Draw     Kind = "draw"   // Now, NewID and Rand as a step's input
+	Nested   Kind = "nested" // a Retry whose body makes a durable call, which is refused
 	Publish  Kind = "publish"
 	Tag      Kind = "tag" // SetAttributes
 	Go       Kind = "go"  // a branch for each node of Body, waited for in order after Then
 	Group    Kind = "group"
 	First    Kind = "first"   // the first of the branches of Body
 	Map      Kind = "map"     // Body for each of Max items, two at a time
-	MapSeq   Kind = "mapseq"  // the same from a sequence
+	MapSeq   Kind = "mapseq"  // the same from a sequence; with Fails 1 the fold, with 2 the sequence fails as How says
 	Child    Kind = "child"   // Body in a child run; with Max 2, two goroutines wait for it
 	Undo     Kind = "undo"    // registers a compensation, which fails Fails times
 	Cleanup  Kind = "cleanup" // Body, and Then if it failed, whatever that comes to
@@ -46,6 +47,7 @@ const (
 	ByPanic = "panic"
 	ByExit  = "exit"
 	ByBlock = "block" // until its context ends; Retry then has a Timeout
+	ByType  = "type"  // by an error of a registered type that panics when it is read back
 )
 
 // BadID is an id that no run can have, so that the child is refused.
@@ -67,11 +69,14 @@ type Node struct {
 // isBody reports whether a node runs a body of a step.
 func (n *Node) isBody() bool {
 	switch n.Do {
-	case Step, Relaxed, Long, Retry, Progress, Once, Draw:
+	case Step, Relaxed, Long, Retry, Progress, Once, Draw, Nested:
 		return true
 	}
 	return false
 }
+
+// returnsErrors reports whether the body of a node returns errors that say errOfBody.
+func (n *Node) returnsErrors() bool { return n.isBody() && n.How == "" && n.Do != Nested }
 
 // rides reports whether the outcome of a node's call is recorded with the next write of its
 // run, and not before the call returns.

@@ -61,6 +61,7 @@ type sim struct {
 	verbose bool
 	began   time.Time
 	work    sync.WaitGroup // what operators do, and processes that come and go
+	clients sync.WaitGroup // those that wait for runs
 
 	mu        sync.Mutex
 	processes []*process
@@ -73,7 +74,7 @@ type sim struct {
 	waiting   []*Act                      // acts whose event has not happened
 	well      bool                        // no more faults and acts
 	ending    bool                        // no more processes
-	disturbed bool                        // a claim or a start may have been lost
+	disturbed bool                        // the answer to a claim was lost
 	trail     trail
 	failures  []string
 	kind      string // of the first failure
@@ -190,6 +191,7 @@ func (s *sim) start() {
 				cancel()
 				if err == nil {
 					s.ledger.started(id)
+					s.clients.Go(func() { s.waitFor(i, id) })
 					return
 				}
 				s.note("start of %s: %v", id, err)
@@ -200,6 +202,26 @@ func (s *sim) start() {
 				time.Sleep(time.Second)
 			}
 		})
+	}
+}
+
+// waitFor waits for a run as a program does that has started it, in one process after the
+// other.
+func (s *sim) waitFor(i int, id string) {
+	for !s.isEnding() {
+		if p := s.live(i); p != nil {
+			run, err := s.ref().Handle(durable.NewContext(context.Background(), p.engine()), id)
+			if err != nil {
+				continue
+			}
+			out, err := run.Wait(context.Background())
+			var ended *durable.RunError
+			if !p.isOver() && (err == nil || errors.As(err, &ended)) {
+				s.ledger.waited(id, out, err)
+				return
+			}
+		}
+		time.Sleep(time.Second)
 	}
 }
 
@@ -327,6 +349,7 @@ func (s *sim) end() {
 	s.mu.Unlock()
 	s.each(func(p *process) { p.stop() })
 	s.work.Wait()
+	s.clients.Wait()
 	time.Sleep(5 * time.Minute) // for calls of the store that stand still; time ends with the bubble's first goroutine
 	synctest.Wait()
 }

@@ -74,7 +74,13 @@ func smallerWorlds(w World) (all []World) {
 	if w.Deadline != 0 {
 		add(func(v *World) { v.Deadline = 0 })
 	}
+	if w.Grace != 0 {
+		add(func(v *World) { v.Grace = 0 })
+	}
 	for i, a := range w.Acts {
+		if a.Back > 0 {
+			add(func(v *World) { v.Acts = slices.Clone(w.Acts); v.Acts[i].Back-- })
+		}
 		if a.After > 0 {
 			add(func(v *World) { v.Acts = slices.Clone(w.Acts); v.Acts[i].After = 0 })
 		}

@@ -18,6 +18,7 @@ type link struct {
 	mu    sync.Mutex
 	dead  bool
 	until time.Time // it has no connection until then
+	beat  time.Time // when the last beat was answered; zero: the process is not open yet
 }
 
 // cut ends it.
@@ -132,7 +133,27 @@ func (l *link) Claim(ctx context.Context, c store.Claim) (rows []store.Run, err 
 	return rows, nil
 }
 
+// mustBeat is how long a process is silent at most, whatever the store does to its other
+// calls.
+const mustBeat = lease/3 + 5*time.Second
+
 func (l *link) Beat(ctx context.Context, x store.Executor) (p store.Pulse, err error) {
+	l.mu.Lock()
+	silent := time.Since(l.beat)
+	if l.beat.IsZero() {
+		silent = 0
+	}
+	l.mu.Unlock()
+	if silent > mustBeat && !l.process.isOver() {
+		l.process.sim.fail("p%d: %s passed between two beats", l.process.n, silent)
+	}
+	defer func() {
+		l.mu.Lock()
+		defer l.mu.Unlock()
+		if l.process.engine() != nil {
+			l.beat = time.Now()
+		}
+	}()
 	err = l.call(ctx, func() error { p, err = l.Store.Beat(ctx, x); return err }, "beat")
 	return p, err
 }

@@ -9,6 +9,7 @@ type World struct {
 	Runs     int           // roots that are started; 0: one
 	Unload   time.Duration // Options.UnloadAfter; 0: the default
 	Deadline time.Duration // of the root runs; 0: none
+	Grace    time.Duration // Options.Grace; 0: none
 	Program  Program       // of each root run
 	Faults   []Fault
 	Acts     []Act
@@ -29,4 +30,5 @@ type Act struct {
 	After time.Duration // since then, or since the world began
 	Do    Deed
 	Run   int // to which root run
+	Back  int // of a jump and an edit: how many events before the last one
 }
