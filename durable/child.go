@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"log/slog"
 	"math"
+	"slices"
 	"sync"
 	"time"
 
@@ -323,13 +324,22 @@ func (os *offspring) cancelMessages() []store.Message {
 	os.bearing.Wait()
 	os.mu.Lock()
 	defer os.mu.Unlock()
-	var ms []store.Message
+	var ids []string
+	known := map[string]bool{}
 	for _, ch := range os.list {
-		if ch.abandon || os.run.waits.heard(ch) {
-			continue
+		known[ch.id] = true
+		if !ch.abandon && !os.run.waits.heard(ch) {
+			ids = append(ids, ch.id)
 		}
+	}
+	if os.run.past != nil {
+		// A branch that is left over may not have come to the call that adopts its child.
+		ids = append(ids, slices.DeleteFunc(os.run.past.OpenChildren(), func(id string) bool { return known[id] })...)
+	}
+	var ms []store.Message
+	for _, id := range ids {
 		data, _ := json.Marshal(history.MessageData{Reason: fmt.Sprintf("its parent %s has ended", os.run.id)}) // cannot fail: a string
-		ms = append(ms, store.Message{To: ch.id, Kind: store.KindCancel, ID: history.FirstCancel, At: os.run.eng.now(), Data: data, IfLive: true})
+		ms = append(ms, store.Message{To: id, Kind: store.KindCancel, ID: history.FirstCancel, At: os.run.eng.now(), Data: data, IfLive: true})
 	}
 	return ms
 }

@@ -307,6 +307,20 @@ func (p *Past) Call(key string) *Call {
 	return nil
 }
 
+// OpenChildren returns the ids of the children that end with the run and whose outcome is
+// not recorded, in order.
+func (p *Past) OpenChildren() (ids []string) {
+	for _, calls := range p.Scopes {
+		for _, rec := range calls {
+			if rec.Kind == CallChild && rec.Child != "" && !rec.Abandon && rec.Outcome.Seq == 0 {
+				ids = append(ids, rec.Child)
+			}
+		}
+	}
+	slices.Sort(ids)
+	return ids
+}
+
 // beginItem files that the scope of an item has a recorded call.
 func (p *Past) beginItem(path string) {
 	name, n, ok := SplitItem(path)

@@ -57,3 +57,19 @@ func TestARunThatIsCancelledAsItCompletesIsUndone(t *testing.T) {
 		},
 	})
 }
+
+// One branch of two has won, and the function returns while the other one is being replayed:
+// the child that it had started was not cancelled.
+func TestAChildOfABranchThatIsBeingReplayedEndsWithItsParent(t *testing.T) {
+	sim.Run(t, sim.World{
+		Unload: 1,
+		Program: sim.Program{
+			{Do: "first", Body: sim.Program{
+				{Do: "sleep", For: 15 * time.Second},
+				{Do: "child", Max: 1, Body: sim.Program{
+					{Do: "await"},
+				}},
+			}},
+		},
+	})
+}
