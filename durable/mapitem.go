@@ -54,7 +54,8 @@ func (m *mapping[I, O]) recorded(n int, v I) (done, again bool, err error) {
 	defer m.mu.Unlock()
 	if ev.Type == store.ItemFailed {
 		m.failed = append(m.failed, &ItemError{Index: n, Key: ev.Key, Err: r.eng.program.errors.Restore(d.Error), Attempts: max(d.Attempts, 1)})
-		return true, d.Again, m.told(true, func() { m.miss(n) })
+		m.told(func() { m.miss(n) })
+		return true, d.Again, nil
 	}
 	var out O
 	if !payload.DecodeInt(ev.Payload, &out) {
@@ -62,7 +63,8 @@ func (m *mapping[I, O]) recorded(n int, v I) (done, again bool, err error) {
 			return false, false, r.undecodable(ev.Key, recorded, reflect.TypeFor[O](), err)
 		}
 	}
-	return true, d.Again, m.told(true, func() { m.keep(n, out) })
+	m.told(func() { m.keep(n, out) })
+	return true, d.Again, nil
 }
 
 // replay calls the function of item n, which has ended, like that of a branch that has ended;
@@ -116,11 +118,11 @@ func (m *mapping[I, O]) do(it item[I], st *branchGoroutine) {
 		m.turn.Broadcast()
 		switch {
 		case failure == nil && ok:
-			_ = m.told(false, func() { m.keep(it.n, out) }) // the error is in m.stop
+			m.told(func() { m.keep(it.n, out) })
 		case failure != nil:
 			if ie, ok := failure.(*ItemError); ok {
 				m.failed = append(m.failed, ie)
-				_ = m.told(false, func() { m.miss(it.n) })
+				m.told(func() { m.miss(it.n) })
 			} else if m.stop == nil {
 				m.stop = failure
 			}

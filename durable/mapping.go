@@ -37,10 +37,9 @@ type mapping[I, O any] struct {
 	under  map[int]bool
 	failed []*ItemError
 	stop   error // why no further item begins
-	// folding: feed is calling the user's fold.
-	folding bool
-	undone  int
-	left    []int // the indexes of the undone; not kept for a MapSeq
+	fault  error // of the user's fold, which is stop then
+	undone int
+	left   []int // the indexes of the undone; not kept for a MapSeq
 }
 
 func (m *mapping[I, O]) perform(ctx context.Context, name string, in iter.Seq[I]) error {
@@ -142,23 +141,18 @@ func (m *mapping[I, O]) leave(n int) {
 }
 
 // told calls keep or miss, which for a MapSeq call the user's fold, and stops the
-// Map when fold panics or ends its goroutine. Within feed, which is guarded as a
-// whole, no guard is needed. The mutex is held.
-func (m *mapping[I, O]) told(feeding bool, fn func()) error {
+// Map when fold panics or ends its goroutine. The mutex is held.
+func (m *mapping[I, O]) told(fn func()) {
 	switch {
 	case m.stop != nil: // the Map has stopped, and what is folded no longer counts
 	case !m.window:
 		fn() // not a user's function
-	case feeding:
-		m.folding = true
-		fn()
-		m.folding = false
 	default:
 		if fault := guard.Call(fn); fault != nil {
-			m.stop = m.faulty("fold", fault)
+			m.fault = m.faulty("fold", fault)
+			m.stop = m.fault
 		}
 	}
-	return m.stop
 }
 
 func (m *mapping[I, O]) faulty(what string, fault error) error {
@@ -184,8 +178,6 @@ func (m *mapping[I, O]) distribute(in iter.Seq[I]) (total int, err error) {
 	}
 	switch {
 	case err != nil:
-	case fault != nil && m.folding:
-		err = m.faulty("fold", fault)
 	case fault != nil:
 		err = m.faulty("source", fault)
 	default:
@@ -233,7 +225,7 @@ func (m *mapping[I, O]) feed(f *feeding[I]) {
 		if m.scope.ended {
 			break // nothing new begins in a scope that has ended
 		}
-		if r.dead.Load() != nil || n >= m.most && m.scope.stopped() != nil {
+		if r.dead.Load() != nil || n >= m.most && (m.scope.stopped() != nil || m.failedToFold()) {
 			break // the source may be endless
 		}
 		if m.stopped(n) {
@@ -311,13 +303,20 @@ func (m *mapping[I, O]) halt(err error) {
 	}
 }
 
+// failedToFold reports whether the user's fold has panicked, or ended its goroutine.
+func (m *mapping[I, O]) failedToFold() bool {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.fault != nil
+}
+
 // stopped reports whether no further item may begin, and if so counts n as not begun.
 func (m *mapping[I, O]) stopped(n int) bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	cause := m.scope.stopped()
 	next := m.stop == nil && cause == nil && (m.options.KeepGoing || len(m.failed) == 0)
-	again := m.wasBegun(n) && (m.stop == nil || m.stop == cause) && m.scope.run.dead.Load() == nil
+	again := m.wasBegun(n) && (m.stop == nil || m.stop == cause || m.fault != nil) && m.scope.run.dead.Load() == nil
 	if next || again {
 		m.under[n] = true
 		return false

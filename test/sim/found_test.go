@@ -73,3 +73,18 @@ func TestAChildOfABranchThatIsBeingReplayedEndsWithItsParent(t *testing.T) {
 		},
 	})
 }
+
+// The fold of a MapSeq failed. After a crash the items behind that were not replayed, and
+// what they had registered was not undone.
+func TestItemsBehindAFoldThatFailsAreUndone(t *testing.T) {
+	sim.Run(t, sim.World{
+		Program: sim.Program{
+			{Do: "mapseq", Fails: 1, Max: 2, Body: sim.Program{
+				{Do: "sleep", For: 3 * time.Minute}, {Do: "undo"}, {Do: "retry", Max: 1, For: 5 * time.Second},
+			}},
+		},
+		Faults: []sim.Fault{
+			{On: "timer_set", Nth: 2, Do: "kill before"},
+		},
+	})
+}
