@@ -273,7 +273,7 @@ func (st *step) pauseUntil(at store.Time) error {
 // alone.
 func (st *step) externalStop() error {
 	s := st.call.scope
-	if d := s.run.dead.Load(); d != nil && d.kind == deathPaused && s.run.ctx.Err() == nil {
+	if s.run.pausing() {
 		return nil
 	}
 	return s.stopped()

@@ -71,6 +71,31 @@ func TestAPausedRunEndsTheBodyUnderWayAndBeginsNoOther(t *testing.T) {
 	}
 }
 
+func TestABodyThatRunsWhenItsRunIsPausedMayStillSaveProgress(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		wf := durable.Define("w", func(ctx context.Context, _ int) (int, error) {
+			return durable.Step(ctx, "parts", func(ctx context.Context) (int, error) {
+				done, _, err := durable.Progress[int](ctx)
+				for ; err == nil && done < 3; done++ {
+					time.Sleep(time.Minute)
+					err = durable.SaveProgress(ctx, done+1)
+				}
+				return done, err
+			})
+		})
+		w.boot(t, with(wf))
+		h := start(t, w, wf, "r", 0)
+		pass(90 * time.Second)
+		require.NoError(t, w.eng.Pause(w.ctx(), "r", "lunch"))
+		pass(time.Hour)
+		require.True(t, w.row("r").Paused)
+		require.NoError(t, w.eng.Unpause(w.ctx(), "r"))
+		out, err := h.Wait(w.ctx())
+		require.NoError(t, err)
+		require.Equal(t, 3, out)
+	})
+}
+
 func TestAPausedRunThatWaitsIsWokenByNothing(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		wf := durable.Define("w", func(ctx context.Context, _ int) (string, error) {
