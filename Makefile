@@ -9,11 +9,15 @@ TESTS       ?= ./...
 # The worlds of make sim and make mutants.
 SEEDS       ?= 10000
 FIRST       ?= 1
+# The runs, the store and the seed of make chaos.
+RUNS        ?= 5000
+STORE       ?=
+SEED        ?= 0
 # Packages in which goroutines share state; -race over the rest finds nothing new.
 RACE        ?= ./durable/... ./store/memory/... ./conformance/...
 
 .DEFAULT_GOAL := help
-.PHONY: help demo trace-demo test lint race shape bench bench-scale sim mutants soak
+.PHONY: help demo trace-demo test lint race shape bench bench-scale sim chaos mutants soak
 
 help: ## print the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-11s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
@@ -50,6 +54,9 @@ bench-scale: ## measure what must not depend on how many runs a store has, up to
 
 sim: ## simulate SEEDS worlds from FIRST on (test/sim): programs, faults of the store, operators
 	$(GO) test ./test/sim -run TestWorlds -count=1 -v -timeout 0 -seeds $(SEEDS) -first $(FIRST)
+
+chaos: ## kill, stop and cut off processes (test/chaos), RUNS runs for each STORE, or for STORE=sqlite or postgres
+	$(GO) test ./test/chaos -count=1 -v -timeout 0 -runs $(RUNS) -store "$(STORE)" -seed $(SEED)
 
 mutants: ## put known faults back, one at a time, and print which of them the simulator finds (takes minutes)
 	$(GO) run ./test/mutants -seeds $(SEEDS) -first $(FIRST)

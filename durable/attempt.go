@@ -273,10 +273,18 @@ func (st *step) pauseUntil(at store.Time) error {
 // alone.
 func (st *step) externalStop() error {
 	s := st.call.scope
-	if s.run.pausing() {
+	if st.pausing() {
 		return nil
 	}
 	return s.stopped()
+}
+
+// pausing reports whether the run is being paused, and nothing else has stopped it: the bodies
+// that run may then go on to their end, undisturbed.
+func (st *step) pausing() bool {
+	r := st.call.scope.run
+	d := r.dead.Load()
+	return d != nil && d.kind == deathPaused && r.ctx.Err() == nil
 }
 
 // run makes attempt n. A panic of the body becomes its error.

@@ -58,13 +58,6 @@ func (r *run) deathOf() error {
 	return nil
 }
 
-// pausing reports whether r is dead because it is being paused, and nothing else has stopped it:
-// the bodies that run may then go on to their end, undisturbed.
-func (r *run) pausing() bool {
-	d := r.dead.Load()
-	return d != nil && d.kind == deathPaused && r.ctx.Err() == nil
-}
-
 // die makes r dead, once, and returns the error of the death that counts.
 func (r *run) die(d *death) error {
 	if r.dead.CompareAndSwap(nil, d) {

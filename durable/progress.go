@@ -50,7 +50,7 @@ func saveProgress[T any](ctx context.Context, call, slot string, v T) error {
 	}
 	st := a.step
 	r := st.call.scope.run
-	if err := r.deathOf(); err != nil && !r.pausing() {
+	if err := r.deathOf(); err != nil && !st.pausing() {
 		return err
 	}
 	env, _, err := payload.Encode(r.eng.sealer, r.origin.maxPayload, v)
