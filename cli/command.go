@@ -59,8 +59,10 @@ confirmed; 3 not found, nothing to resume; 4 refused; 5 store or server not reac
 		sessionsCommand(a), listCommand(a), showCommand(a), approveCommand(a), rejectCommand(a), signalCommand(a),
 		cancelCommand(a), pauseCommand(a), unpauseCommand(a), watchCommand(a),
 		branchesCommand(a), stuckCommand(a), queuesCommand(a), schedulesCommand(a), forkCommand(a), checkpointsCommand(a),
-		historyCommand(a), archiveCommand(a), schemaCommand(a), doctorCommand(a), completionCommand(a),
+		historyCommand(a), archiveCommand(a), schemaCommand(a), doctorCommand(a), versionCommand(a), completionCommand(a),
 	)
+	root.Version = builtWith().String()
+	root.SetVersionTemplate("{{.Version}}\n")
 	return root
 }
 

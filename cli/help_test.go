@@ -13,6 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/holdfast-dev/holdfast/cli"
+	"github.com/holdfast-dev/holdfast/durable"
 )
 
 // each calls f with every command of the tree.
@@ -74,6 +75,15 @@ func TestWrongUsageExitsWithTwoAndSaysHowItIsUsed(t *testing.T) {
 		require.Contains(t, a.err, "Usage: shop durable", line)
 		require.NotContains(t, a.err, "Error:")
 	}
+}
+
+func TestTheReleaseIsShownByACommandAndByAFlagOfEveryProgram(t *testing.T) {
+	d := newDesk(t)
+	line := d.ok("shop durable version").out
+	require.Regexp(t, `^holdfast `+regexp.QuoteMeta(durable.Release())+`, go1\.`, line)
+	require.Equal(t, line, d.ok("shop durable --version").out)
+	require.Equal(t, line, d.ok("durable --version").out, "without a store")
+	require.Contains(t, d.ok("durable version --json").out, `{"release":"`+durable.Release()+`","go":"go1.`)
 }
 
 func TestTheShellCompletesCommandsIdsAndStatuses(t *testing.T) {

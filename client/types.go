@@ -253,6 +253,7 @@ type Health struct {
 	Ready     bool             `json:"ready"`
 	Reason    string           `json:"reason,omitempty"` // why it is not ready
 	Executor  string           `json:"executor"`
+	Release   string           `json:"release"` // of Holdfast in that server
 	BeatAgeMS int64            `json:"beat_age_ms"`
 	LeaseMS   int64            `json:"lease_ms"`
 	Recovered bool             `json:"recovered"`

@@ -89,6 +89,7 @@ func TestARunIsShownWithWhereItIsAndWhatItAsks(t *testing.T) {
 		require.NoError(t, err)
 		require.Equal(t, []client.Workflow{{Name: "checkout", Versions: []string{"1"}, Executors: 1}}, flows)
 		health, err := s.c.Health(t.Context())
+		require.Equal(t, durable.Release(), health.Release)
 		require.NoError(t, err)
 		require.True(t, health.Ready)
 		require.Len(t, health.Executors, 1)

@@ -58,6 +58,9 @@ func TestARunIsOneTraceAcrossItsProcesses(t *testing.T) {
 		byID := map[trace.SpanID]string{}
 		count := map[string]int{}
 		for _, s := range spans.GetSpans() {
+			if s.InstrumentationScope.Name != "user" {
+				require.Equal(t, durable.Release(), s.InstrumentationScope.Version, s.Name)
+			}
 			ids[s.SpanContext.TraceID()] = true
 			byID[s.SpanContext.SpanID()] = s.Name
 		}

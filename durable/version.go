@@ -5,9 +5,14 @@ import (
 	"maps"
 	"slices"
 
+	"github.com/holdfast-dev/holdfast/internal/host"
 	"github.com/holdfast-dev/holdfast/internal/stuck"
 	"github.com/holdfast-dev/holdfast/store"
 )
+
+// Release returns the release of Holdfast that this program is built with, such as 0.1.0.
+// Between two releases it is the version of the module as Go stamps it.
+func Release() string { return host.Release() }
 
 // RunVersion returns the version of the code that executes the run that ctx belongs
 // to: in its function, in branches, items, step bodies and compensations. On every

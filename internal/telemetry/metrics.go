@@ -13,6 +13,7 @@ import (
 	"go.opentelemetry.io/otel/trace"
 
 	"github.com/holdfast-dev/holdfast/internal/commit"
+	"github.com/holdfast-dev/holdfast/internal/host"
 	"github.com/holdfast-dev/holdfast/store"
 )
 
@@ -127,7 +128,7 @@ func (in *instruments) age(name, what string) metric.Float64ObservableGauge {
 // store.
 func NewMetrics(o MetricsOptions) (*Metrics, error) {
 	m := &Metrics{options: o}
-	in := &instruments{meter: o.Meter.Meter(TracerName)}
+	in := &instruments{meter: o.Meter.Meter(TracerName, metric.WithInstrumentationVersion(host.Release()))}
 	m.started = in.counter("durable.run.started", "{run}", "Runs started by this engine, children and forks included.")
 	m.finished = in.counter("durable.run.finished", "{run}", "Runs that ended here, by status.")
 	m.recovered = in.counter("durable.run.recovered", "{run}", "Runs continued here after their process was gone or stopped.")

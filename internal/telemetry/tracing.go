@@ -37,6 +37,7 @@ import (
 	"go.opentelemetry.io/otel/trace"
 
 	"github.com/holdfast-dev/holdfast/internal/history"
+	"github.com/holdfast-dev/holdfast/internal/host"
 	"github.com/holdfast-dev/holdfast/store"
 )
 
@@ -103,7 +104,9 @@ const (
 const TracerName = "github.com/holdfast-dev/holdfast/durable"
 
 // NewTracer returns the tracer of the engine.
-func NewTracer(p trace.TracerProvider) trace.Tracer { return p.Tracer(TracerName) }
+func NewTracer(p trace.TracerProvider) trace.Tracer {
+	return p.Tracer(TracerName, trace.WithInstrumentationVersion(host.Release()))
+}
 
 // Format returns a span context as it is kept in a row or an event: the W3C
 // traceparent and, after a blank, the tracestate if there is one.

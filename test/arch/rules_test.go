@@ -88,7 +88,7 @@ var rules = []rule{
 	{path: "dashboard/internal/read", ours: []string{"client", "durable", "operate", "store", "internal/outline", "dashboard/internal/view", "dashboard/internal/web"}},
 	{path: "dashboard/internal/stream", ours: []string{"client", "durable", "operate", "store", "dashboard/internal/view", "dashboard/internal/web", "dashboard/internal/read"}},
 	{path: "dashboard/internal/act", ours: []string{"client", "durable", "operate", "store", "internal/outline", "dashboard/internal/view", "dashboard/internal/web", "dashboard/internal/read"}},
-	{path: "dashboard/internal/api", ours: []string{"client", "operate", "store", "dashboard/internal/view", "dashboard/internal/web", "dashboard/internal/read"}},
+	{path: "dashboard/internal/api", ours: []string{"client", "durable", "operate", "store", "dashboard/internal/view", "dashboard/internal/web", "dashboard/internal/read"}},
 	{path: "dashboard/internal/pages", ours: []string{"client", "durable", "operate", "store", "internal/outline", "internal/visible", "dashboard/internal/view", "dashboard/internal/web", "dashboard/internal/read", "dashboard/internal/act"}},
 	{path: "dashboard/internal/shots", ours: []string{"dashboard", "durable", "operate", "store", "internal/crashstore"}, modules: []string{chromedp, cdproto}, anyBackend: true, forTests: true},
 	{path: "client", modules: []string{otel}},
@@ -146,7 +146,7 @@ var rules = []rule{
 	{path: "internal/redact", ours: []string{"internal/guard"}},
 	{path: "internal/schedules", ours: []string{"store", "internal/calendar", "internal/envelope", "internal/guard"}},
 	{path: "internal/stuck", ours: []string{"store", "internal/history"}},
-	{path: "internal/telemetry", ours: []string{"store", "internal/commit", "internal/history"}, modules: []string{otel, otel + "/trace", otel + "/metric"}},
+	{path: "internal/telemetry", ours: []string{"store", "internal/commit", "internal/history", "internal/host"}, modules: []string{otel, otel + "/trace", otel + "/metric"}},
 	{path: "internal/visible"},
 	{path: "internal/wire", ours: []string{"client", "operate", "store", "internal/outline"}},
 

@@ -8,6 +8,7 @@ import (
 	"github.com/holdfast-dev/holdfast/client"
 	"github.com/holdfast-dev/holdfast/dashboard/internal/view"
 	"github.com/holdfast-dev/holdfast/dashboard/internal/web"
+	"github.com/holdfast-dev/holdfast/durable"
 )
 
 // Ready serves GET /api/ready, a probe for load balancers: it says nothing about any run.
@@ -33,7 +34,7 @@ func (api *API) Health(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	wire := client.Health{
-		Ready: true, Executor: api.Engine.ID(), BeatAgeMS: health.BeatAge.Milliseconds(), LeaseMS: health.Lease.Milliseconds(), Recovered: health.Recovered,
+		Ready: true, Executor: api.Engine.ID(), Release: durable.Release(), BeatAgeMS: health.BeatAge.Milliseconds(), LeaseMS: health.Lease.Milliseconds(), Recovered: health.Recovered,
 		Closing: health.Closing, Executing: health.Executing, Unloaded: health.Unloaded, Backlog: health.Backlog, Stuck: health.Stuck,
 		Executors: []client.Executor{}, Streams: api.streams(),
 		CommitP99MS: float64(health.CommitP99.Microseconds()) / 1000, Commits: health.Commits, TimersLate: health.TimersLate,
