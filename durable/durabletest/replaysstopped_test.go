@@ -26,7 +26,7 @@ func production[O any](t *testing.T, wf *durable.Workflow[int, O], act func(ctx 
 		data := memory.OpenAt(func() time.Time {
 			return time.Date(2026, 11, 22, 17, 0, 0, 0, time.UTC).Add(time.Since(began))
 		})
-		eng, err := durable.Open(t.Context(), data, durable.Options{Workflows: []durable.Definition{wf}, Grace: -1, Logger: slog.New(slog.DiscardHandler)})
+		eng, err := durable.Open(t.Context(), data, durable.Options{Workflows: []durable.Definition{wf, courier}, Grace: -1, Logger: slog.New(slog.DiscardHandler)})
 		require.NoError(t, err)
 		ctx := durable.NewContext(t.Context(), eng)
 		_, err = wf.Start(ctx, "order-42", 7, o...)
@@ -40,6 +40,11 @@ func production[O any](t *testing.T, wf *durable.Workflow[int, O], act func(ctx 
 	})
 	return file
 }
+
+// courier is a child that takes a day.
+var courier = durable.Define("courier", func(ctx context.Context, _ int) (string, error) {
+	return "", durable.Sleep(ctx, 24*time.Hour)
+})
 
 func TestUnchangedCodeFitsTheHistoryOfARunThatWasStopped(t *testing.T) {
 	cancel := func(after time.Duration) func(ctx context.Context, eng *durable.Engine) {
@@ -58,7 +63,15 @@ func TestUnchangedCodeFitsTheHistoryOfARunThatWasStopped(t *testing.T) {
 		}
 		return shipped(ctx, in)
 	}
+	pause := func(ctx context.Context, eng *durable.Engine) {
+		time.Sleep(time.Hour)
+		require.NoError(t, eng.Pause(ctx, "order-42", "somebody looks at it"))
+		time.Sleep(time.Hour)
+	}
+	family := func(ctx context.Context, in int) (string, error) { return courier.Run(ctx, "courier-42", in) }
 	for name, file := range map[string]string{
+		"paused":                                production(t, define(shipped), pause),
+		"it waits for a child":                  production(t, define(family), pass(time.Hour)),
 		"cancelled while it sleeps":             production(t, define(shipped), cancel(time.Hour)),
 		"cancelled and undone":                  production(t, define(undone), cancel(time.Hour)),
 		"its deadline passed while it slept":    production(t, define(shipped), pass(48*time.Hour), durable.Deadline(time.Hour)),
@@ -67,18 +80,21 @@ func TestUnchangedCodeFitsTheHistoryOfARunThatWasStopped(t *testing.T) {
 		"it was done before its deadline":       production(t, define(shipped), pass(48*time.Hour), durable.Deadline(72*time.Hour)),
 	} {
 		fn := shipped
-		if name == "cancelled and undone" || name == "its deadline passed, and it is undone" {
+		switch name {
+		case "cancelled and undone", "its deadline passed, and it is undone":
 			fn = undone
+		case "it waits for a child":
+			fn = family
 		}
 		t.Run(name, func(t *testing.T) {
-			require.Empty(t, durabletest.Compare(t, file, []durable.Definition{define(fn)}))
+			require.Empty(t, durabletest.Compare(t, file, []durable.Definition{define(fn), courier}))
 			changed := define(func(ctx context.Context, in int) (string, error) {
 				if _, err := step(ctx, "bill", in); err != nil {
 					return "", err
 				}
 				return fn(ctx, in)
 			})
-			failures := durabletest.Compare(t, file, []durable.Definition{changed})
+			failures := durabletest.Compare(t, file, []durable.Definition{changed, courier})
 			require.Len(t, failures, 1)
 			require.ErrorContains(t, failures[0], "bill")
 		})
