@@ -18,7 +18,7 @@
 //	doors       one run resumed through each door: library, HTTP API, page, terminal
 //	sim         whole worlds of programs, faults and operators, made from seeds ("make sim")
 //	mutants     a program: known faults, put back one at a time, that sim must find ("make mutants")
-//	vintage     stores that earlier versions have written
+//	vintage     stores, exports and archives that earlier versions have written
 //
 // Helpers:
 //

@@ -36,7 +36,7 @@ func keptOf(b []byte) kept { return kept{len(b), fmt.Sprintf("%x", sha256.Sum256
 // goldens lists the golden files of all formats.
 func goldens(t *testing.T) (names []string) {
 	t.Helper()
-	for _, pattern := range []string{"store/testdata/v*/*", "store/*/testdata/v*"} {
+	for _, pattern := range []string{"store/testdata/v*/*", "store/*/testdata/v*", "test/vintage/testdata/*/*.*", "test/vintage/testdata/*/*/*"} {
 		files, err := filepath.Glob(filepath.Join(root, pattern))
 		require.NoError(t, err)
 		require.NotEmpty(t, files, pattern)

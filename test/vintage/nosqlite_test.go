@@ -2,7 +2,13 @@
 
 package vintage_test
 
-import "testing"
+import (
+	"testing"
+
+	"github.com/holdfast-dev/holdfast/store"
+)
+
+var openers = map[string]func(dsn string) (store.Store, error){"postgres": openPostgres}
 
 // Without cgo there is no SQLite to open its stores with.
 func cellars(t *testing.T) map[string]cellar {

@@ -15,6 +15,10 @@ import (
 	"github.com/holdfast-dev/holdfast/test/pgtest"
 )
 
+func openPostgres(dsn string) (store.Store, error) {
+	return postgres.OpenOptions(dsn, postgres.Options{NoPresence: true})
+}
+
 func postgresCellar(t *testing.T) cellar {
 	dsn := pgtest.DSN(t)
 	nowhere, err := postgres.OpenSchema(dsn, postgres.Options{})
@@ -23,26 +27,28 @@ func postgresCellar(t *testing.T) cellar {
 	require.NoError(t, err)
 	require.NoError(t, nowhere.Close())
 	open := func(t *testing.T, dsn string) store.Store {
-		st, err := postgres.OpenOptions(dsn, postgres.Options{NoPresence: true})
+		st, err := openPostgres(dsn)
 		require.NoError(t, err)
 		t.Cleanup(func() { require.NoError(t, st.Close()) })
 		return st
 	}
 	return cellar{
 		dir: "../../store/postgres/testdata", ext: ".sql", version: plan.Know,
-		empty: func(t *testing.T) (store.Store, func(string)) {
+		open: open,
+		empty: func(t *testing.T) (string, func(string)) {
 			dsn := pgtest.DSN(t)
-			return open(t, dsn), func(to string) {
+			return dsn, func(to string) {
 				text := ddl(t, plan) + dump(t, connect(t, dsn))
 				require.NoError(t, os.WriteFile(to, []byte(text), 0o644))
 			}
 		},
-		uncork: func(t *testing.T, file string) func() store.Store {
+		table: func(t *testing.T, dsn, statement string) { connect(t, dsn).MustExec(statement) },
+		uncork: func(t *testing.T, file string) string {
 			dsn := pgtest.DSN(t)
 			b, err := os.ReadFile(file)
 			require.NoError(t, err)
 			connect(t, dsn).MustExec(string(b))
-			return func() store.Store { return open(t, dsn) }
+			return dsn
 		},
 	}
 }

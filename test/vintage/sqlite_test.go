@@ -7,11 +7,19 @@ import (
 	"path/filepath"
 	"testing"
 
+	"github.com/jmoiron/sqlx"
 	"github.com/stretchr/testify/require"
 
 	"github.com/holdfast-dev/holdfast/store"
 	"github.com/holdfast-dev/holdfast/store/sqlite"
 )
+
+// openers open the store of a backend that is there.
+var openers = map[string]func(dsn string) (store.Store, error){"sqlite": openSQLite, "postgres": openPostgres}
+
+func openSQLite(path string) (store.Store, error) {
+	return sqlite.OpenOptions(path, sqlite.Options{NoPresence: true})
+}
 
 func cellars(t *testing.T) map[string]cellar {
 	return map[string]cellar{"sqlite": sqliteCellar(t), "postgres": postgresCellar(t)}
@@ -23,28 +31,35 @@ func sqliteCellar(t *testing.T) cellar {
 	plan, err := nowhere.Plan(t.Context())
 	require.NoError(t, err)
 	open := func(t *testing.T, path string) store.Store {
-		st, err := sqlite.OpenOptions(path, sqlite.Options{NoPresence: true})
+		st, err := openSQLite(path)
 		require.NoError(t, err)
 		t.Cleanup(func() { require.NoError(t, st.Close()) })
 		return st
 	}
 	return cellar{
 		dir: "../../store/sqlite/testdata", ext: ".db", version: plan.Know,
-		empty: func(t *testing.T) (store.Store, func(string)) {
+		open: open,
+		empty: func(t *testing.T) (string, func(string)) {
 			path := filepath.Join(t.TempDir(), "app.db")
-			return open(t, path), func(to string) {
+			return path, func(to string) {
 				sc, err := sqlite.OpenSchema(path, sqlite.Options{})
 				require.NoError(t, err)
 				require.NoError(t, sc.Backup(t.Context(), to))
 				require.NoError(t, os.Chmod(to, 0o644))
 			}
 		},
-		uncork: func(t *testing.T, file string) func() store.Store {
+		table: func(t *testing.T, dsn, statement string) {
+			db, err := sqlx.Open("sqlite3", dsn)
+			require.NoError(t, err)
+			defer db.Close()
+			db.MustExec(statement)
+		},
+		uncork: func(t *testing.T, file string) string {
 			path := filepath.Join(t.TempDir(), "app.db")
 			b, err := os.ReadFile(file)
 			require.NoError(t, err)
 			require.NoError(t, os.WriteFile(path, b, 0o600))
-			return func() store.Store { return open(t, path) }
+			return path
 		},
 	}
 }

@@ -8,7 +8,6 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
-	"strings"
 	"testing"
 	"time"
 
@@ -31,10 +30,13 @@ var update = flag.Bool("update", false, "keep a store of the present schema vers
 type cellar struct {
 	dir string // its testdata
 	ext string
-	// open returns a new, empty store; keep writes it to a file once it is closed.
-	empty func(t *testing.T) (st store.Store, keep func(to string))
-	// uncork returns a way to open a copy of a file, any number of times.
-	uncork func(t *testing.T, file string) func() store.Store
+	// empty makes place for a new store; keep writes it to a file once it is closed.
+	empty func(t *testing.T) (dsn string, keep func(to string))
+	// uncork makes a copy of a file that was kept.
+	uncork func(t *testing.T, file string) (dsn string)
+	open   func(t *testing.T, dsn string) store.Store
+	// table executes a statement of the program's own in the database of a store.
+	table func(t *testing.T, dsn, statement string)
 	// version of the schema this program knows.
 	version int
 }
@@ -124,7 +126,8 @@ func TestKeepAStoreOfThisVersion(t *testing.T) {
 			t.Logf("%s is there, and stays as it is", base+c.ext)
 			continue
 		}
-		st, keep := c.empty(t)
+		dsn, keep := c.empty(t)
+		st := c.open(t, dsn)
 		fill(t, st)
 		b, err := json.MarshalIndent(read(t, st), "", " ")
 		require.NoError(t, err)
@@ -147,7 +150,7 @@ func TestStoresOfEveryVersionReadBackAsTheyWereWritten(t *testing.T) {
 	for name, c := range cellars(t) {
 		for _, file := range c.bottles(t) {
 			t.Run(name+"/"+filepath.Base(file), func(t *testing.T) {
-				st := c.uncork(t, file)()
+				st := c.open(t, c.uncork(t, file))
 				b, err := os.ReadFile(file[:len(file)-len(c.ext)] + ".json")
 				require.NoError(t, err)
 				var want any
@@ -181,7 +184,8 @@ func TestRunsOfEveryVersionAreFinished(t *testing.T) {
 	for name, c := range cellars(t) {
 		for _, file := range c.bottles(t) {
 			t.Run(name+"/"+filepath.Base(file), func(t *testing.T) {
-				open := c.uncork(t, file)
+				dsn := c.uncork(t, file)
+				open := func() store.Store { return c.open(t, dsn) }
 				before := read(t, open())
 				var s shop
 				ctx, _ := s.engine(t, open())
@@ -221,8 +225,7 @@ func outcome(t *testing.T, ctx context.Context, id string) (string, error) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(ctx, 30*time.Second)
 	defer cancel()
-	workflow, _, _ := strings.Cut(id, "-")
-	h, err := durable.Ref[int, string](workflow).Handle(ctx, id)
+	h, err := durable.Ref[int, string](workflowOf(id)).Handle(ctx, id)
 	require.NoError(t, err)
 	return h.Wait(ctx)
 }
