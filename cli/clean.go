@@ -159,7 +159,11 @@ func confirm(c *invocation, yes bool, format string, args ...any) error {
 	}
 	question := fmt.Sprintf(format, args...)
 	if !c.interactive() {
-		return &show.Failure{Code: "confirm", Exit: ExitUsage, Message: question + " It was not confirmed.", Next: "Look first with --dry-run; then say --yes."}
+		next := "Say --yes."
+		if c.cmd.Flags().Lookup("dry-run") != nil {
+			next = "Look first with --dry-run; then say --yes."
+		}
+		return &show.Failure{Code: "confirm", Exit: ExitUsage, Message: question + " It was not confirmed.", Next: next}
 	}
 	c.err.Printf("%s [y/N] ", show.Escape(question))
 	line, err := readLine(c.cmd.InOrStdin())

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"errors"
 	"fmt"
 	"strings"
 
@@ -68,12 +69,12 @@ func doctor(c *invocation, reads int64) error {
 			return err
 		}
 		add("store", "problem", f.Next, "%s", f.Message)
-		return diagnosis(c, list)
+		return unreached(c, list)
 	}
 	counts, err := l.Store.Count(c.ctx, store.Filter{}, store.ByStatus)
 	if err != nil {
 		add("store", "problem", "", "%s", err)
-		return diagnosis(c, list)
+		return unreached(c, list)
 	}
 	total := int64(0)
 	for _, n := range counts {
@@ -175,6 +176,15 @@ func checkIntegrity(c *invocation, l *target.Local, total, reads int64, add adde
 	case sound:
 		add("integrity", "ok", "", "%s sound", show.Plural(int(total), "run"))
 	}
+}
+
+// unreached prints the checks of a store that does not answer.
+func unreached(c *invocation, list []check) error {
+	err := diagnosis(c, list)
+	if f := (*show.Failure)(nil); errors.As(err, &f) && f.Exit == ExitFound {
+		return show.Quiet(ExitUnreachable)
+	}
+	return err
 }
 
 // diagnosis prints the checks.

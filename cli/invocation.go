@@ -175,7 +175,8 @@ func (c *invocation) backend(p target.Place) (Backend, error) {
 // unreachable says that a store cannot be opened, unless the error itself says more.
 func (c *invocation) unreachable(p target.Place, err error) error {
 	f := c.explain(err)
-	if f.Code == "internal" || f.Code == "unavailable" || f.Code == "not_found" {
+	switch f.Code {
+	case "internal", "unavailable", "not_found", "invalid", "damaged": // no run is damaged: the file is no store
 		f = &show.Failure{Code: "unavailable", Exit: ExitUnreachable, Err: err, Message: fmt.Sprintf("The store %s cannot be opened: %s", target.Mask(p.Store), strings.ReplaceAll(err.Error(), p.Store, target.Mask(p.Store))), Next: "Check " + p.From + "."}
 	}
 	return f

@@ -1,7 +1,9 @@
 package cli
 
 import (
+	"errors"
 	"fmt"
+	"io/fs"
 	"slices"
 
 	"github.com/spf13/cobra"
@@ -109,6 +111,15 @@ func stateOf(p *store.MigrationPlan) schemaState {
 	return s
 }
 
+// schemaFailed explains an error of a schema that was opened: opening it reads nothing yet.
+func schemaFailed(c *invocation, err error) error {
+	p, perr := c.place()
+	if perr != nil || errors.Is(err, store.ErrInvalid) { // the name of the copy is wrong
+		return err
+	}
+	return c.unreachable(p, err)
+}
+
 func schemaStatus(c *invocation) error {
 	sc, err := openSchema(c)
 	if err != nil {
@@ -116,7 +127,7 @@ func schemaStatus(c *invocation) error {
 	}
 	p, err := sc.Plan(c.ctx)
 	if err != nil {
-		return err
+		return schemaFailed(c, err)
 	}
 	return c.print(stateOf(&p), func() {
 		switch {
@@ -137,7 +148,7 @@ func migrate(c *invocation, dryRun, yes bool) error {
 	}
 	p, err := sc.Plan(c.ctx)
 	if err != nil {
-		return err
+		return schemaFailed(c, err)
 	}
 	state := stateOf(&p)
 	if dryRun {
@@ -202,7 +213,7 @@ func backup(c *invocation, to string) error {
 		return err
 	}
 	if err := sc.Backup(c.ctx, to); err != nil {
-		return err
+		return schemaFailed(c, err)
 	}
 	return c.print(map[string]string{"backup": to}, func() {
 		c.out.Printf("Backed up to %s. Back: %s\n", show.Escape(to), c.self("schema", "restore", to))
@@ -218,7 +229,12 @@ func restore(c *invocation, from string, yes bool) error {
 		return err
 	}
 	kept, err := sc.Restore(c.ctx, from)
-	if err != nil {
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return &show.Failure{Code: "not_found", Exit: ExitNotFound, Message: fmt.Sprintf("There is no backup %s.", from), Next: "Nothing was changed.", Err: err}
+	case errors.Is(err, store.ErrCorrupt): // it says which of the two is damaged, and what to do
+		return show.Refused("damaged", "Nothing was changed.", "%s", err)
+	case err != nil:
 		return err
 	}
 	return c.print(map[string]string{"restored": from, "kept": kept}, func() {

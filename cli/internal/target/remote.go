@@ -54,7 +54,11 @@ func (r *Remote) said(err error) error {
 	}
 	f := &show.Failure{Code: show.OrElse(e.Code, "server"), Exit: show.ExitFailed, Message: e.Message, Next: show.Escape(e.Next), Err: err}
 	switch {
-	case errors.Is(err, client.ErrNotFound) && (e.Code == "no_route" || e.Code == ""):
+	case e.Code == "" && (e.Status == http.StatusBadGateway || e.Status == http.StatusServiceUnavailable || e.Status == http.StatusGatewayTimeout):
+		// A proxy answers in the place of the program.
+		f.Exit, f.Code, f.Message = show.ExitUnreachable, "server_not_running", "Server not running: what answers at "+r.c.Server()+" does not reach it ("+e.Message+")"
+		f.Next = "Start it, or name its store: --store DSN"
+	case e.Code == "no_route" || e.Code == "" && (e.Status == http.StatusNotFound || e.Status == http.StatusMethodNotAllowed || e.Status == http.StatusNotImplemented):
 		// Neither a run nor anything else is missing: the address is.
 		f.Exit, f.Code, f.Message = show.ExitUnreachable, "no_route", "The program at "+r.c.Server()+" does not have what this command asks for. Nothing was changed"
 		f.Next = "Either --server lacks the path where its pages are mounted, or its version is older than this terminal: then use that version's terminal, or act on the store: --store DSN"
@@ -70,7 +74,7 @@ func (r *Remote) said(err error) error {
 		if f.Next == "" {
 			f.Next = "Say who asks: DURABLE_TOKEN, or token in a profile."
 		}
-	case errors.Is(err, client.ErrBusy):
+	case errors.Is(err, client.ErrBusy), e.Status == http.StatusServiceUnavailable:
 		f.Exit = show.ExitUnreachable
 	case e.Code == "unrecoverable", e.Code == "unrepairable":
 		f.Exit = show.ExitRefused
