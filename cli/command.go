@@ -46,6 +46,9 @@ confirmed; 3 not found, nothing to resume; 4 refused; 5 store or server not reac
 	f.BoolVar(&a.flags.json, "json", false, "print JSON: one object, or one a line")
 	f.BoolVar(&a.flags.noColor, "no-color", false, "no colour (env NO_COLOR)")
 	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
+		if args := cmd.Flags().Args(); cmd.HasSubCommands() && len(args) > 0 {
+			return unknown(a.invocation(cmd), args) // its flags are those of the command that is meant
+		}
 		return a.invocation(cmd).finish(show.Usage("%s", err))
 	})
 	help := root.HelpFunc()

@@ -53,6 +53,7 @@ const (
 // The modules of the terminal.
 const (
 	cobra       = "github.com/spf13/cobra"
+	pflag       = "github.com/spf13/pflag"
 	yaml        = "go.yaml.in/yaml/v3"
 	progressbar = "github.com/schollz/progressbar/v3"
 )
@@ -93,7 +94,7 @@ var rules = []rule{
 	{path: "dashboard/internal/shots", ours: []string{"dashboard", "durable", "operate", "store", "internal/crashstore"}, modules: []string{chromedp, cdproto}, anyBackend: true, forTests: true},
 	{path: "client", modules: []string{otel}},
 	{path: "cli", ours: []string{"durable", "operate", "store", "client", "archive", "internal"}, modules: []string{cobra, term}},
-	{path: "cli/internal/show", ours: []string{"durable", "operate", "store", "internal"}, modules: []string{cobra, term, progressbar, sys}},
+	{path: "cli/internal/show", ours: []string{"durable", "operate", "store", "internal"}, modules: []string{cobra, pflag, term, progressbar, sys}},
 	{path: "cli/internal/target", ours: []string{"cli/internal/show", "client", "durable", "operate", "store", "internal"}, modules: []string{yaml}},
 	{path: "cli/internal/shop", ours: []string{"cli", "durable", "operate", "dashboard", "store"}, modules: []string{cobra}, anyBackend: true},
 	{path: "cmd", ours: []string{"cli", "store"}, anyBackend: true},

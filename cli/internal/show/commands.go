@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"github.com/holdfast-dev/holdfast/internal/host"
 )
@@ -19,13 +20,14 @@ type Commands struct {
 	unset   string   // precedes a command for a program that must act on its own store
 	path    []string // the command being executed, below the root of this tree
 	Args    []string // its arguments
+	given   []string // its flags, but for those that name the target
 	root    *cobra.Command
 }
 
 // NewCommands returns the commands of the tree that cmd is in. program overrides
 // how the program was called; target and unset are those of the fields.
 func NewCommands(cmd *cobra.Command, program, target []string, unset string) *Commands {
-	c := &Commands{target: target, unset: unset, Args: cmd.Flags().Args(), root: cmd}
+	c := &Commands{target: target, unset: unset, Args: cmd.Flags().Args(), given: given(cmd), root: cmd}
 	for ; c.root.Name() != "durable" && c.root.Parent() != nil; c.root = c.root.Parent() {
 		c.path = append([]string{c.root.Name()}, c.path...)
 	}
@@ -38,6 +40,31 @@ func NewCommands(cmd *cobra.Command, program, target []string, unset string) *Co
 	}
 	c.Program = slices.Concat(program, below)
 	return c
+}
+
+// given returns the flags that were given to a command, as words, but for those that name the
+// target.
+func given(cmd *cobra.Command) (words []string) {
+	cmd.Flags().Visit(func(f *pflag.Flag) {
+		flag := "--" + f.Name
+		switch list, isList := f.Value.(pflag.SliceValue); {
+		case f.Name == "store" || f.Name == "server" || f.Name == "profile":
+		case isList:
+			for _, v := range list.GetSlice() {
+				if f.Value.Type() == "stringSlice" && strings.ContainsAny(v, ",\"\n") {
+					v = `"` + strings.ReplaceAll(v, `"`, `""`) + `"` // it is read as CSV
+				}
+				words = append(words, flag+"="+v)
+			}
+		case f.Value.Type() != "bool":
+			words = append(words, flag+"="+f.Value.String())
+		case f.Value.String() == "true":
+			words = append(words, flag)
+		default:
+			words = append(words, flag+"=false")
+		}
+	})
+	return words
 }
 
 // calledAs returns the words with which this program was called. A program built by "go
@@ -70,9 +97,9 @@ func (c *Commands) RunIn(program []string, workflow, id string) string {
 	return c.unset + QuoteAll(slices.Concat(program, guard(c.root, []string{"run", workflow, "--resume", id}, nil)))
 }
 
-// ThisWith returns the command being executed, with other flags.
-func (c *Commands) ThisWith(flags ...string) string {
-	return c.With(flags, slices.Concat(c.path, c.Args)...)
+// ThisWith returns the command being executed, on another target.
+func (c *Commands) ThisWith(target ...string) string {
+	return c.With(slices.Concat(c.given, target), slices.Concat(c.path, c.Args)...)
 }
 
 // Again returns the command being executed, for the program's own store; empty if it
@@ -81,7 +108,7 @@ func (c *Commands) Again() string {
 	if c.unset == "" {
 		return ""
 	}
-	return c.unset + QuoteAll(slices.Concat(c.Program, c.path, c.Args))
+	return c.unset + c.ThisWith()
 }
 
 // Help returns the command that prints the help of the one being executed.

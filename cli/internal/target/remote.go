@@ -44,10 +44,7 @@ func (r *Remote) said(err error) error {
 	case err == nil || errors.Is(err, context.Canceled):
 		return err
 	case errors.Is(err, client.ErrUnreachable):
-		f := &show.Failure{Code: "server_not_running", Exit: show.ExitUnreachable, Message: "Server not running", Next: "Start it, or name its store: --store DSN", Err: err}
-		if len(r.commands.Args) > 0 {
-			f.Next = "Start it, or: " + r.commands.ThisWith("--store", "DSN")
-		}
+		f := &show.Failure{Code: "server_not_running", Exit: show.ExitUnreachable, Message: "Server not running", Next: "Start it, or: " + r.commands.ThisWith("--store", "DSN"), Err: err}
 		return f
 	case !errors.As(err, &e):
 		return err
