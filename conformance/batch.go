@@ -18,6 +18,7 @@ var batchCases = []Case{
 	{Name: "a large mixed batch is carried out", Clauses: "S1, S2", run: batchLarge},
 	{Name: "in a batch every part of a member counts", Clauses: "S1, S2, S11", run: batchParts},
 	{Name: "a batch may have more members than are worth forming", Clauses: "S2", run: batchMany},
+	{Name: "a batch that the store has formed when it can write is like any other", Clauses: "S2", run: batchLate},
 	{Name: "concurrent batches over the same runs do not mix", Clauses: "S1, S2, S3", run: batchRace},
 }
 
@@ -25,6 +26,36 @@ func batchEmpty(t *T) {
 	s := t.open()
 	require.Empty(t, s.Commit(t.Context(), nil))
 	require.Empty(t, s.Commit(t.Context(), []store.Change{}))
+}
+
+func batchLate(t *T) {
+	s := t.open()
+	late := capabilities(s).LateCommitter
+	if late == nil {
+		return // every batch is given to it
+	}
+	a, b := t.run(s, "a"), t.run(s, "b")
+	foreign := b.append(step("one"))
+	foreign.Expect.Epoch++
+	formed := 0
+	commit := func(batch ...store.Change) []error {
+		formed = 0
+		errs := late.CommitLate(t.Context(), func() []store.Change { formed++; return batch })
+		require.Equal(t, 1, formed, "form is called once")
+		require.Len(t, errs, len(batch))
+		return errs
+	}
+	one := a.append(step("one"))
+	errs := commit(one, foreign)
+	require.NoError(t, errs[0])
+	require.ErrorIs(t, errs[1], store.ErrFenced)
+	a.done(one)
+	two := a.append(step("two"))
+	require.NoError(t, commit(two)[0])
+	t.requireDone(s, []store.Change{two})
+	require.Empty(t, commit())
+	require.NoError(t, s.Close())
+	require.ErrorIs(t, commit(b.append(step("one")))[0], store.ErrClosed)
 }
 
 // refusal is a Change that a store prepared by scene refuses.

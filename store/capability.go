@@ -121,6 +121,16 @@ type Parallel interface {
 	ParallelCommits() int
 }
 
+// LateCommitter is a store whose writers wait for one another, such as a file that several
+// processes write to. A batch that is formed after the wait has everything in it that came
+// meanwhile.
+type LateCommitter interface {
+	// CommitLate is Commit of the batch that form returns, which may be empty. It calls form exactly
+	// once: when nothing but its own work is left to wait for, or when it has failed before that and
+	// needs the changes that its answers are for.
+	CommitLate(ctx context.Context, form func() []Change) []error
+}
+
 // RunKinds is a store that says what kinds of runs it has without counting them.
 type RunKinds interface {
 	// RunKinds returns the kinds of the runs that have not ended, each once, in no
@@ -156,6 +166,7 @@ type Capabilities struct {
 	HearsRequests bool
 	Loader        Loader
 	RunKinds      RunKinds
+	LateCommitter LateCommitter
 	// ParallelCommits is what Parallel says, 1 without it.
 	ParallelCommits int
 }
@@ -183,6 +194,7 @@ func CapabilitiesOf(s Store) Capabilities {
 	c.HearsRequests = c.Notifier != nil && (!depends || h.HearsRequests())
 	c.Loader, _ = s.(Loader)
 	c.RunKinds, _ = s.(RunKinds)
+	c.LateCommitter, _ = s.(LateCommitter)
 	c.ParallelCommits = 1
 	if p, ok := s.(Parallel); ok {
 		c.ParallelCommits = max(p.ParallelCommits(), 1)

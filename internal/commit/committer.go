@@ -3,7 +3,6 @@ package commit
 import (
 	"context"
 	"log/slog"
-	"runtime"
 	"slices"
 	"sync"
 	"time"
@@ -18,6 +17,7 @@ import (
 // wait, or when the store does not answer for long; see relieve.
 type Committer struct {
 	store   store.Store
+	late    store.LateCommitter // nil: the store takes a batch as it is
 	limits  store.Limits
 	log     *slog.Logger
 	measure func(took time.Duration, errs []error)
@@ -56,10 +56,10 @@ type Options struct {
 // New returns a Committer. It has no goroutines until it needs one; Abandon gives up
 // the remaining work, and Wait waits for the goroutines.
 func New(o Options) *Committer {
-	limits := o.Store.Limits()
+	limits, can := o.Store.Limits(), store.CapabilitiesOf(o.Store)
 	return &Committer{
-		store: o.Store, limits: limits, log: o.Log, measure: o.Measure, anchor: time.Now(), stop: o.Stop, wake: make(chan *leading, 1),
-		small: lane{most: store.CapabilitiesOf(o.Store).ParallelCommits, bytes: limits.Batch},
+		store: o.Store, late: can.LateCommitter, limits: limits, log: o.Log, measure: o.Measure, anchor: time.Now(), stop: o.Stop, wake: make(chan *leading, 1),
+		small: lane{most: can.ParallelCommits, bytes: limits.Batch},
 		large: lane{most: 1, bytes: min(largeBatch, limits.Batch)},
 	}
 }
@@ -255,19 +255,7 @@ const promptSize = 4 << 10
 func (c *Committer) lead(ctx context.Context, w *Write, l *leading) error {
 	for {
 		c.gather(l)
-		c.form(l)
-		if len(l.flights) > 0 {
-			c.mu.Unlock()
-			batch := l.build()
-			began := l.begin(c.anchor)
-			errs := c.store.Commit(context.Background(), batch)
-			ended := time.Since(c.anchor)
-			c.measure(ended-began, errs)
-			c.mu.Lock()
-			c.paces.add(ended, ended-began)
-			l.sentAt.Store(0)
-			c.settle(l.flights, errs)
-		}
+		c.send(l)
 		if l.relieved {
 			return c.afterRelief(ctx, w, l)
 		}
@@ -285,21 +273,6 @@ func (c *Committer) lead(ctx context.Context, w *Write, l *leading) error {
 			return c.follow(ctx, w)
 		}
 	}
-}
-
-// gather lets the callers of the last batch come back before the next batch is
-// formed, as long as fewer than half of them are back. It yields the processor,
-// which takes no time when no goroutine is ready. The mutex is held.
-func (c *Committer) gather(l *leading) {
-	for range 4 {
-		if 2*len(l.lane.queue) >= l.shared {
-			break
-		}
-		c.mu.Unlock()
-		runtime.Gosched()
-		c.mu.Lock()
-	}
-	l.shared = len(l.lane.queue)
 }
 
 // handOver makes one of the waiters lead in place of l. The mutex is held.
@@ -321,54 +294,4 @@ func (c *Committer) handOver(l *leading) {
 	// All writers have stopped waiting (a cancelled Start): their writes are still
 	// committed.
 	c.leadBeside(l)
-}
-
-// form takes the next batch off the queue: at most one flight per id, bounded by
-// count and bytes. The mutex is held.
-func (c *Committer) form(l *leading) {
-	ln := l.lane
-	l.flights, l.batch = l.flights[:0], l.batch[:0]
-	if len(ln.queue) == 1 && ln.queue[0].flight == nil && len(ln.queue[0].pending) == 1 {
-		// The usual case of a single run: there is nothing to measure or sort.
-		lg := ln.queue[0]
-		ln.queue = ln.queue[:0]
-		lg.takeOff(c.flights.next())
-		lg.queued = nil
-		l.flights = append(l.flights, lg)
-		return
-	}
-	size, full := 0, false
-	clear(l.ids)
-	kept := ln.queue[:0]
-	for _, lg := range ln.queue {
-		if full = full || len(l.flights) == c.limits.Changes; full {
-			kept = append(kept, lg)
-			continue
-		}
-		// An id that is started again while its last execution makes way has two
-		// logs; a batch takes one of them.
-		if _, twice := l.ids[lg.id]; twice {
-			kept = append(kept, lg)
-			continue
-		}
-		f := lg.flight
-		if f == nil {
-			f = lg.takeOff(c.flights.next())
-		}
-		for _, w := range f.writes {
-			size += w.bytes
-		}
-		if size > ln.bytes && len(l.flights) > 0 {
-			if !f.again {
-				lg.putBack()
-			}
-			kept, full = append(kept, lg), true
-			continue
-		}
-		lg.queued = nil
-		l.ids[lg.id] = struct{}{}
-		l.flights = append(l.flights, lg)
-		l.batch = append(l.batch, store.Change{})
-	}
-	ln.queue = kept
 }

@@ -76,6 +76,21 @@ func (s *logs) Commit(_ context.Context, batch []store.Change) []error {
 	return errs
 }
 
+// late is a store that other writers keep waiting.
+type late struct {
+	*logs
+	wait func() // before a batch is formed
+}
+
+func (s *late) CommitLate(ctx context.Context, form func() []store.Change) []error {
+	s.wait()
+	batch := form()
+	if len(batch) == 0 {
+		return nil
+	}
+	return s.Commit(ctx, batch)
+}
+
 // apply carries out one change, or finds that it was carried out before.
 func (s *logs) apply(c *store.Change) error {
 	log := s.events[c.RunID]

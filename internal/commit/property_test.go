@@ -78,6 +78,10 @@ var (
 	}), 1, 50)
 )
 
+// lateWaits is how long the store waits, again and again, before it has a batch formed; none: it is
+// given its batches.
+var lateWaits = rapid.SliceOfN(rapid.SampledFrom([]time.Duration{0, 0, time.Millisecond, 3 * time.Millisecond, 1500 * time.Millisecond}), 0, 5)
+
 // TestEveryWriteIsCommittedOnceAndInOrder: what was acknowledged is in the log, once, in the order in
 // which each goroutine wrote it; what was refused is not; the one that is refused takes nothing else
 // with it; a run has one change in flight; and everybody gets an answer, also at the end.
@@ -87,12 +91,13 @@ func TestEveryWriteIsCommittedOnceAndInOrder(t *testing.T) {
 		all := scripts.Draw(rt, "scripts")
 		answers := moods.Draw(rt, "moods")
 		parallel := rapid.IntRange(1, 4).Draw(rt, "parallel")
+		waits := lateWaits.Draw(rt, "waits")
 		var over time.Duration
 		if rapid.IntRange(1, 4).Draw(rt, "ends early") == 1 {
 			over = time.Duration(rapid.IntRange(1, 20).Draw(rt, "when")) * time.Millisecond
 		}
 		// In a bubble of its own: a hang is a deadlock there, which ends the test.
-		synctest.Test(t, func(t *testing.T) { commitAll(t, all, answers, parallel, over) })
+		synctest.Test(t, func(t *testing.T) { commitAll(t, all, answers, parallel, waits, over) })
 	})
 }
 
@@ -105,7 +110,7 @@ type said struct {
 	admitted bool
 }
 
-func commitAll(t *testing.T, all []script, answers []mood, parallel int, over time.Duration) {
+func commitAll(t *testing.T, all []script, answers []mood, parallel int, waits []time.Duration, over time.Duration) {
 	s := newLogs(parallel)
 	var mu sync.Mutex
 	n := 0
@@ -120,7 +125,18 @@ func commitAll(t *testing.T, all []script, answers []mood, parallel int, over ti
 		time.Sleep(a.takes)
 		return a.carried, a.err
 	}
-	o := newOffice(s)
+	var st store.Store = s
+	if len(waits) > 0 {
+		i := 0
+		st = &late{logs: s, wait: func() {
+			mu.Lock()
+			d := waits[i%len(waits)]
+			i++
+			mu.Unlock()
+			time.Sleep(d)
+		}}
+	}
+	o := newOffice(st)
 	runs := map[int]*commit.Log{}
 	for _, one := range all {
 		if runs[one.run] == nil {

@@ -16,19 +16,29 @@ import (
 // other batch is one transaction. After an I/O error during the commit it is
 // unknown what is on the disk, and the error wraps store.ErrUnknown.
 func (s *Store) Commit(ctx context.Context, batch []store.Change) []error {
-	errs, ok := sqlstore.Screen(batch, s.limits)
 	if len(batch) == 0 {
-		return errs
+		return nil
 	}
+	return s.CommitLate(ctx, func() []store.Change { return batch })
+}
+
+// CommitLate implements store.LateCommitter: form is called when this handle has its writer, and
+// its turn at the file if it shares that with other processes.
+func (s *Store) CommitLate(ctx context.Context, form func() []store.Change) []error {
 	if err := s.enter(ctx); err != nil {
-		return fillNil(errs, err)
+		return unwritten(form(), s.limits, err)
 	}
 	defer s.leave()
 	c, err := s.take(ctx)
 	if err != nil {
-		return fillNil(errs, err)
+		return unwritten(form(), s.limits, err)
 	}
 	defer s.give(c)
+	batch := form()
+	errs, ok := sqlstore.Screen(batch, s.limits)
+	if len(batch) == 0 {
+		return errs
+	}
 	if len(batch) == 1 && ok && batch[0].Plain() && len(batch[0].Events) == 1 {
 		errs[0] = s.checkpoint(ctx, c, &batch[0])
 		return errs
@@ -51,7 +61,9 @@ func (s *Store) Commit(ctx context.Context, batch []store.Change) []error {
 	return errs
 }
 
-func fillNil(errs []error, err error) []error {
+// unwritten returns the answers to a batch that was not written because of err.
+func unwritten(batch []store.Change, l store.Limits, err error) []error {
+	errs, _ := sqlstore.Screen(batch, l)
 	for i := range errs {
 		if errs[i] == nil {
 			errs[i] = err

@@ -17,14 +17,14 @@ var (
 		"durable":          {86, 16800, 134, 530, 80},
 		"operate":          {28, 6000, 3, 545, 70},
 		"internal/claims":  {23, 3150, 6, 330, 47},
-		"internal/commit":  {15, 2050, 7, 380, 47},
+		"internal/commit":  {16, 2100, 7, 380, 47},
 		"internal/history": {31, 5250, 10, 470, 80},
 		"internal/payload": {12, 2500, 10, 530, 56},
 		"dashboard":        {9, 1100, 3, 240, 66},
 		"cli":              {36, 6300, 30, 390, 69},
 		"store":            {23, 3010, 4, 353, 55},
 		"store/memory":     {14, 1500, 5, 199, 42},
-		"store/sqlite":     {42, 7150, 25, 412, 45},
+		"store/sqlite":     {42, 7175, 25, 412, 45},
 		"store/postgres":   {45, 9050, 36, 494, 56},
 
 		"cli/internal/show":   {12, 1000, 0, 190, 66},
@@ -46,7 +46,7 @@ var (
 		"internal/history.Past":  {37, 41, 6},
 		"internal/history.Audit": {28, 49, 5},
 		"cli.invocation":         {9, 56, 7},
-		"store/sqlite.Store":     {24, 85, 24},
+		"store/sqlite.Store":     {24, 86, 24},
 		"store/postgres.Store":   {29, 120, 24},
 	}
 )
