@@ -12,6 +12,7 @@ import (
 // signal, costs with the same tables, indexes and fences if nothing is done but its writes.
 type hand struct {
 	s    store.Store
+	name string // in the ids of its runs
 	runs int
 }
 
@@ -52,7 +53,7 @@ func (h *hand) commit(c store.Change) error {
 // create creates a run, with the first two events that an engine writes.
 func (h *hand) create() (*log, error) {
 	h.runs++
-	l := &log{id: fmt.Sprintf("by-hand-%d", h.runs)}
+	l := &log{id: fmt.Sprintf("by-hand-%s%d", h.name, h.runs)}
 	now := store.TimeOf(time.Now())
 	row := &store.Run{ID: l.id, Workflow: "start", InitialVersion: "1", Version: "1", Status: store.Running, Owner: "hand", Epoch: 1, CreatedAt: now, StartedAt: now}
 	data := []byte(`{"workflow":"start","version":"1"}`)

@@ -40,6 +40,8 @@ var roles = map[string]role{
 	"signal":    signalChild,
 	"processes": processesChild,
 
+	"processes by hand": processesByHandChild,
+
 	"asleep":  untilEOF(asleepChild),
 	"live":    untilEOF(liveChild),
 	"waiters": untilEOF(waitersChild),

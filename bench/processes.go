@@ -36,11 +36,12 @@ type share struct {
 }
 
 // processes measures what it costs that several processes share a store: 64 short runs at a
-// time, spread over one process and over more.
+// time, spread over one process and over more. By hand their checkpoints are batches that a loop
+// gives the store, without an engine: no process can share its commits among more runs than it has.
 func processes(ctx context.Context, t *target, n size) ([]result, error) {
 	of := n.crowds.Of
 	rates, tails := make([][]pair, len(of)), make([][]pair, len(of))
-	batches, costs := make([][]float64, len(of)), make([][]float64, len(of))
+	batches, costs, hands := make([][]float64, len(of)), make([][]float64, len(of)), make([][]pair, len(of))
 	for range n.crowds.Rounds {
 		var rate, tail []float64
 		for i, k := range of {
@@ -48,13 +49,18 @@ func processes(ctx context.Context, t *target, n size) ([]result, error) {
 			if err != nil {
 				return nil, err
 			}
-			all, err := shared(ctx, t, address, "p", k, n.crowds.Window)
+			all, err := shared(ctx, t, "processes", address, "p", k, n.crowds.Window)
 			if err != nil {
 				return nil, fmt.Errorf("%d processes: %w", k, err)
+			}
+			hand, err := shared(ctx, t, "processes by hand", address, "h", k, n.crowds.Window)
+			if err != nil {
+				return nil, fmt.Errorf("%d processes by hand: %w", k, err)
 			}
 			rate = append(rate, float64(all.Steps)/n.crowds.Window.Seconds())
 			tail = append(tail, p99(all.Micros))
 			rates[i] = append(rates[i], pair{rate[0], rate[i]})
+			hands[i] = append(hands[i], pair{rate[0], float64(hand.Steps) / n.crowds.Window.Seconds()})
 			tails[i] = append(tails[i], pair{tail[0], tail[i]})
 			batches[i] = append(batches[i], float64(all.Steps)/float64(max(all.Commits, 1)))
 			costs[i] = append(costs[i], micros(all.CPU)/float64(max(all.Steps, 1)))
@@ -66,7 +72,8 @@ func processes(ctx context.Context, t *target, n size) ([]result, error) {
 		results = append(results,
 			pairedResult(name, "steps/s", true, rates[i]),
 			pairedResult(name+" p99", "us/step", false, tails[i]),
-			plainResult(name+" batch", "steps/commit", batches[i]))
+			plainResult(name+" batch", "steps/commit", batches[i]),
+			pairedResult(name+" by hand", "steps/s", true, hands[i]))
 		if slices.Max(costs[i]) > 0 {
 			results = append(results, plainResult(name+" CPU", "us/step", costs[i]))
 		}
@@ -82,9 +89,9 @@ func p99(us []int64) float64 {
 	return quantile(values, 0.99)
 }
 
-// shared has so many processes work on a database. Their names begin with name, and so do the ids
-// of their runs.
-func shared(ctx context.Context, t *target, address, name string, k int, window time.Duration) (all share, err error) {
+// shared has so many processes of a role work on a database. Their names begin with name, and so
+// do the ids of their runs.
+func shared(ctx context.Context, t *target, role, address, name string, k int, window time.Duration) (all share, err error) {
 	s, err := connect(t.name, t.mode, address) // creates the schema
 	if err != nil {
 		return all, err
@@ -101,7 +108,7 @@ func shared(ctx context.Context, t *target, address, name string, k int, window 
 		}
 	}()
 	for i := range k {
-		c, err := begin(ctx, orders{Role: "processes", Store: t.name, Mode: t.mode, Address: address, Name: fmt.Sprintf("%s%d", name, i), Runs: sharedRuns / k, Window: window})
+		c, err := begin(ctx, orders{Role: role, Store: t.name, Mode: t.mode, Address: address, Name: fmt.Sprintf("%s%d", name, i), Runs: sharedRuns / k, Window: window})
 		if err != nil {
 			return all, err
 		}
@@ -135,6 +142,17 @@ func shared(ctx context.Context, t *target, address, name string, k int, window 
 	return all, nil
 }
 
+// told waits for the moment from which the steps of a process count.
+func (o orders) told(in io.Reader) (from, to time.Time, err error) {
+	line, err := bufio.NewReader(in).ReadString('\n')
+	if err != nil {
+		return from, to, err
+	}
+	at, err := strconv.ParseInt(strings.TrimSpace(line), 10, 64)
+	from = time.Unix(0, at)
+	return from, from.Add(o.Window), err
+}
+
 // processesChild is one of the processes. It begins when it is told the moment from which its
 // steps count.
 func processesChild(ctx context.Context, o orders, s store.Store, in io.Reader, out io.Writer) error {
@@ -159,16 +177,10 @@ func processesChild(ctx context.Context, o orders, s store.Store, in io.Reader, 
 		return 0, nil
 	})
 	err := unrecovered(ctx, s, func(ctx context.Context, _ *durable.Engine) error {
-		line, err := bufio.NewReader(in).ReadString('\n')
-		if err != nil {
+		var err error
+		if from, to, err = o.told(in); err != nil {
 			return err
 		}
-		at, err := strconv.ParseInt(strings.TrimSpace(line), 10, 64)
-		if err != nil {
-			return err
-		}
-		from = time.Unix(0, at)
-		to = from.Add(o.Window)
 		errs := make(chan error, o.Runs)
 		for i := range o.Runs {
 			go func() {

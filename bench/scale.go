@@ -72,10 +72,12 @@ func scale(ctx context.Context, out io.Writer, stores []string, sizes []int, tri
 
 // scaleOf adds the figures of each curve in a store of one size, which is removed again.
 func scaleOf(ctx context.Context, t *target, runs, tries int, words []string, byCurve map[string][]float64) (err error) {
+	began := time.Now()
 	address, err := newScale(ctx, t, runs)
 	if err != nil {
 		return err
 	}
+	fmt.Fprintf(os.Stderr, "  filled in %s\n", time.Since(began).Round(100*time.Millisecond))
 	return errors.Join(scaleAt(ctx, t, address, runs, tries, words, byCurve), t.remove(address))
 }
 
@@ -104,11 +106,12 @@ func scaleAt(ctx context.Context, t *target, address string, runs, tries int, wo
 		if c.most != 0 && runs > c.most {
 			continue
 		}
+		began := time.Now()
 		v, err := s.measure(ctx, &c, tries)
 		if err != nil {
 			return fmt.Errorf("%s: %w", c.name, err)
 		}
-		fmt.Fprintf(os.Stderr, "  %-36s %s %s\n", c.name, figure(v), c.unitName())
+		fmt.Fprintf(os.Stderr, "  %-36s %s %s (in %s)\n", c.name, figure(v), c.unitName(), time.Since(began).Round(100*time.Millisecond))
 		byCurve[c.name] = append(byCurve[c.name], v)
 	}
 	return nil
