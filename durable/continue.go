@@ -198,7 +198,7 @@ func (rn *renewing) renew(n *renewal) outcome {
 	switch err := r.write(w); {
 	case errors.Is(err, store.ErrCancelAsked):
 		r.inbox.readCancel()
-		return r.cancelledFirst()
+		return r.cancelledFirst(true)
 	case err != nil && definite(err):
 		return r.fail(fmt.Errorf("continuing run %s with a new input: %w", r.id, err))
 	case err != nil:

@@ -164,8 +164,7 @@ func (r *run) complete(output []byte) outcome {
 	})
 	switch {
 	case errors.Is(err, store.ErrCancelAsked):
-		r.cancelledAtLast()
-		return r.end(nil, nil) // what it has registered is not undone yet
+		return r.cancelledFirst(false)
 	case definite(err):
 		return r.end(nil, fmt.Errorf("recording the result of run %s: %w", r.id, err))
 	case err != nil:
@@ -176,16 +175,14 @@ func (r *run) complete(output []byte) outcome {
 }
 
 // cancelledFirst ends a run that was about to end otherwise when its cancel came: only one
-// of the two can win. What was registered is undone by then.
-func (r *run) cancelledFirst() outcome {
-	r.cancelledAtLast()
-	return r.endCancelled()
-}
-
-// cancelledAtLast reads the cancel that has kept the run from ending otherwise.
-func (r *run) cancelledAtLast() {
+// of the two can win. undone: what was registered is undone already.
+func (r *run) cancelledFirst(undone bool) outcome {
 	r.inbox.fetch()
 	r.stop.cancel("") // in case the mail cannot be read
+	if !undone {
+		return r.end(nil, nil)
+	}
+	return r.endCancelled()
 }
 
 // endCancelled ends a run that was cancelled.
@@ -258,7 +255,7 @@ func (r *run) failAs(err error, code string, recoverable bool) outcome {
 		Release: true, Yield: true,
 	})
 	if errors.Is(writeErr, store.ErrCancelAsked) {
-		return r.cancelledFirst()
+		return r.cancelledFirst(true)
 	}
 	if writeErr != nil {
 		return r.notEnded(writeErr)

@@ -43,7 +43,7 @@ var (
 		"durable.run":            {38, 42, 6},
 		"durable.scope":          {26, 32, 6},
 		"operate.Operator":       {4, 90, 19},
-		"internal/history.Past":  {37, 41, 6},
+		"internal/history.Past":  {37, 42, 6},
 		"internal/history.Audit": {28, 49, 5},
 		"cli.invocation":         {9, 56, 7},
 		"store/sqlite.Store":     {24, 86, 24},
