@@ -51,6 +51,8 @@ type Failure struct {
 // Output decodes the result that Seek's check refused into v, a pointer. ok is false if
 // the attempt failed without a result. An output that cannot be read as v stops the run,
 // which stays resumable; the body should return the error.
+//
+// Error: *UndecodableError.
 func (f Failure) Output(v any) (ok bool, err error) {
 	if len(f.output) == 0 {
 		return false, nil

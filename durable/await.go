@@ -104,6 +104,9 @@ func (e *SignalTypeError) UnmarshalJSON(b []byte) error {
 // signal that is not a T, which is consumed, so that those after it can be received; a
 // refusal of a second wait for one name, which consumes none. ErrCancelled when the run
 // was cancelled.
+//
+// An empty name is ErrInvalid, and is not recorded; nor are the errors of every durable call
+// (package documentation, Errors).
 func Await[T any](ctx context.Context, name string, o ...AwaitOption) (T, error) {
 	var value T
 	a := &awaiting{name: name, kind: store.KindSignal, call: history.CallWait, wanted: reflect.TypeFor[T]()}

@@ -264,6 +264,9 @@ func (gs *runGoroutines) leave(f *branch) {
 }
 
 // Wait returns the outcome of the branch, and waits for it if necessary.
+//
+// Errors: the error with which the branch ended, as recorded; what Go was refused with, such as
+// ErrInvalid or ErrConcurrent; those of every durable call (package documentation, Errors).
 func (f *Future[T]) Wait(ctx context.Context) (T, error) {
 	f.waited.Store(true)
 	var zero T

@@ -34,6 +34,9 @@ type undo struct {
 // from a checkpoint before the first step that was undone, and such steps are then made
 // again with another IdempotencyKey. A compensation belongs to the step, child, branch
 // or Map that is called next in the same function. Registering costs nothing.
+//
+// Errors: ErrInvalid for a nil fn; ErrNested in a compensation; those of every durable call
+// (package documentation, Errors). The failure of fn is part of the error of the run.
 func Compensate(ctx context.Context, name string, fn func(ctx context.Context) error) error {
 	s, err := scopeOf(ctx, name)
 	if err != nil {

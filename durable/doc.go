@@ -42,6 +42,24 @@
 //   - A run whose code, data or executor is missing is parked with a reason, which
 //     operate.Operator.Stuck lists with what to do. It is not lost and does not fail.
 //
+// # Errors
+//
+// Every durable call in a workflow function can return these errors, beside its own:
+//
+//   - The run stops here: [ErrCancelled], [ErrDeadline], [ErrPaused], [ErrShutdown],
+//     [ErrUnloaded], [ErrLost]; [*DefinitionChangedError], [*UndecodableError],
+//     [*UnrecordedError] and [*DamagedError] for a run that is parked. Return them. All but
+//     the first two leave the run as it is: it continues, here or elsewhere, and what the
+//     function returns is not its result.
+//   - The call is wrong: [ErrOutsideRun], [ErrNested], [ErrConcurrent], [ErrInvalid] for an
+//     empty name or one of more than 255 bytes.
+//
+// Functions and methods that reach the store from outside of a run can return
+// [ErrUnavailable] when it does not answer, and the cause of their context's end. Those that
+// take the engine from a context return [ErrNoEngine] if it has none and there is no default.
+// After Close, what starts or continues runs returns [ErrClosed]; Get, List, Watch, Signal and
+// Cancel still work while the store is open.
+//
 // # Where things are
 //
 //   - Bodies: [Step], [Retry] with a [Policy], [Once], [SaveProgress], [Attempt].

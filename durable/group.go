@@ -14,6 +14,9 @@ import (
 // First waits until one of the branches is over and returns its index and
 // outcome. It records which one that was, and a replay returns the same one. The
 // others go on; they need not be waited for, and stop when the run ends.
+//
+// Errors: that of the branch that was first; ErrInvalid without futures, or for those of another
+// run; those of every durable call (package documentation, Errors).
 func First[T any](ctx context.Context, name string, fs ...*Future[T]) (int, T, error) {
 	var zero T
 	s, err := scopeOf(ctx, name)
@@ -109,6 +112,8 @@ func (g *Group) Go(name string, fn func(ctx context.Context) error) {
 
 // Wait waits for all branches. Of those that failed, it returns the error of the
 // one that was begun first.
+//
+// Errors are those of Future.Wait.
 func (g *Group) Wait() error {
 	var first error
 	for _, f := range g.fs {

@@ -30,6 +30,8 @@ func (h *Run[O]) ID() string { return h.id }
 
 // Handle returns a handle on the run with this id. It does not check that the run
 // exists; Wait does.
+//
+// Error: ErrNoEngine.
 func (w *Workflow[I, O]) Handle(ctx context.Context, id string) (*Run[O], error) {
 	e, err := engineOf(ctx)
 	if err != nil {

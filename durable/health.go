@@ -36,6 +36,8 @@ type Health struct {
 }
 
 // Ready returns nil if the engine can take work, else why not.
+//
+// Errors: ErrClosed; others say that Recover was not called, or that the lease has run out.
 func (h Health) Ready() error {
 	switch {
 	case h.Closing:

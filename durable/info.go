@@ -84,6 +84,8 @@ func (e *Engine) Get(ctx context.Context, id string) (Info, error) {
 }
 
 // List returns a page of runs; see store.Filter.
+//
+// Errors: ErrInvalid for a Filter.After of another filter; ErrUnavailable.
 func (e *Engine) List(ctx context.Context, f store.Filter) (store.Page, error) {
 	p, err := e.store.List(ctx, f)
 	if err != nil {
@@ -94,6 +96,8 @@ func (e *Engine) List(ctx context.Context, f store.Filter) (store.Page, error) {
 
 // History yields the events of a run's current lineage in order. It ends after an
 // error.
+//
+// Errors: ErrNotFound; ErrUnavailable.
 func (e *Engine) History(ctx context.Context, id string) iter.Seq2[store.Event, error] {
 	return func(yield func(store.Event, error) bool) {
 		h, err := e.store.Load(ctx, id, store.Cursor{})

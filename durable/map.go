@@ -72,6 +72,9 @@ func (e *MapError) Unwrap() []error {
 // The items must be the same on replay: a hash of each is kept with its outcome.
 // If items fail, the error is a *MapError, and the results of the items that
 // completed are valid.
+//
+// Errors: *MapError; ErrInvalid for a nil fn or a negative Concurrency; those of every durable call
+// (package documentation, Errors).
 func Map[I, O any](ctx context.Context, name string, in []I, o MapOptions, fn func(ctx context.Context, item I) (O, error)) ([]O, error) {
 	out := make([]O, len(in))
 	if fn == nil {
@@ -92,6 +95,8 @@ func Map[I, O any](ctx context.Context, name string, in []I, o MapOptions, fn fu
 // beginning, and it must yield the same items; fold is called from one goroutine
 // at a time and must have no side effects. If items fail, the error is a
 // *MapError, and the failed items are left out.
+//
+// Errors are those of Map.
 func MapSeq[I, O, A any](ctx context.Context, name string, in iter.Seq[I], o MapOptions, fn func(ctx context.Context, item I) (O, error), acc A, fold func(A, O) A) (A, error) {
 	if fn == nil || fold == nil || in == nil {
 		return acc, fmt.Errorf("durable: MapSeq %q: a function is nil: %w", name, ErrInvalid)

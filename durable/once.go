@@ -48,6 +48,9 @@ func (e *UnknownOutcomeError) Is(target error) bool { return target == ErrUnknow
 // to run, which costs a write. If the process ends before the outcome is
 // recorded, the step fails with an *UnknownOutcomeError, unless Reconcile
 // decides.
+//
+// Errors are those of Step. The *UnknownOutcomeError is recorded, and matches
+// ErrUnknownOutcome.
 func Once[T any](ctx context.Context, name string, fn func(ctx context.Context) (T, error), o ...OnceOption[T]) (T, error) {
 	var opts onceOptions[T]
 	for _, f := range o {

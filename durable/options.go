@@ -132,7 +132,7 @@ type Options struct {
 	// theirs.
 	MaxPayload int
 	// Retention deletes runs some time after their end; the zero value keeps
-	// everything. KeepAWeek() is a preset.
+	// everything.
 	Retention Retention
 	// Archive keeps copies of runs that have ended, and of those that wait; nil:
 	// there is no archive. Close waits up to Grace for copies in progress.

@@ -22,6 +22,9 @@ import (
 //
 // Each call adds an event to the history, and the event is kept as long as the run:
 // save a handle or a position, not the work done so far.
+//
+// Errors: ErrOutsideRun outside of the body of a step; *EncodeError for a value that cannot be
+// kept; those that stop a run (package documentation, Errors).
 func SaveProgress[T any](ctx context.Context, v T) error {
 	return saveProgress(ctx, "SaveProgress", "", v)
 }
@@ -81,11 +84,15 @@ func saveProgress[T any](ctx context.Context, call, slot string, v T) error {
 // this attempt or an earlier one, in this process or an earlier one. ok is false if
 // nothing was recorded. A value that cannot be read as T stops the run, which stays
 // resumable; the body should return the error.
+//
+// Errors: ErrOutsideRun outside of the body of a step; *UndecodableError.
 func Progress[T any](ctx context.Context) (v T, ok bool, err error) {
 	return progressOf[T](ctx, "Progress", "")
 }
 
 // NamedProgress is Progress for what SaveNamedProgress has recorded under a name.
+//
+// Errors are those of Progress; store.ErrInvalid for the name.
 func NamedProgress[T any](ctx context.Context, name string) (v T, ok bool, err error) {
 	if err := store.CheckName("progress name", name); err != nil {
 		return v, false, err

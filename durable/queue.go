@@ -254,6 +254,8 @@ func Dedup(key string) StartOption {
 // called Recover executes it, this one or another, as it has room. Start executes the run here at
 // once, if the code is here, unless OnQueue, Delay, StartAt or Debounce put it in line. Otherwise
 // Enqueue is like Start.
+//
+// Errors are those of Start, except ErrNotRegistered: the code may be elsewhere.
 func (w *Workflow[I, O]) Enqueue(ctx context.Context, id string, in I, o ...StartOption) (*Run[O], error) {
 	return w.Start(ctx, id, in, append(slices.Clip(o), func(o *startOptions) { o.line.enqueue = true })...)
 }

@@ -77,8 +77,7 @@ type Stuck struct {
 // The runs are continued in the background. Recover waits, for two seconds at most, until
 // their histories were read, so that a damaged one is in Report.Stuck. If there are more
 // runs than Options.MaxRuns allows, the others follow, oldest first, as those before them
-// end; until then they stay as they are, and another executor may take them. The error of
-// Recover says that the store could not be read.
+// end; until then they stay as they are, and another executor may take them.
 //
 // A run that was parked because its code had changed, a value could not be read, or the code of a
 // child was missing (CodeDefinitionChanged, CodeUndecodable, CodeChildNotRegistered) is replayed
@@ -90,6 +89,9 @@ type Stuck struct {
 // that wait are compared with their events meanwhile: nothing has to wait for that but a due run that
 // may contradict its own, which is compared before it is claimed. Recover waits for it, for the open
 // approvals and for what is stuck for five seconds at most (Report.Partial).
+//
+// Errors: ErrNoEngine; ErrClosed; ErrUnavailable when the store could not be read; the cause of
+// ctx's end.
 func Recover(ctx context.Context) (Report, error) {
 	e, err := engineOf(ctx)
 	if err != nil {
@@ -99,6 +101,8 @@ func Recover(ctx context.Context) (Report, error) {
 }
 
 // Recover is the function Recover for this engine.
+//
+// Errors are those of Recover.
 func (e *Engine) Recover(ctx context.Context) (Report, error) {
 	var mu sync.Mutex // Recover may return before it has announced the last one
 	var approvals []Approval

@@ -43,6 +43,8 @@ func Signal(ctx context.Context, runID, name string, v any, o ...SignalOption) e
 }
 
 // Signal is the function Signal for this engine.
+//
+// Errors are those of Signal.
 func (e *Engine) Signal(ctx context.Context, runID, name string, v any, o ...SignalOption) error {
 	return e.mailroom.signal(ctx, runID, name, v, true, o...)
 }

@@ -78,6 +78,12 @@ func (o *startOptions) apply(ctx context.Context, e *Engine, id string, list []S
 // "order-42/ship", with a suffix if another run has that id. When the parent ends, its
 // children are cancelled, unless Abandon says otherwise. If the child's code is missing here, the
 // parent is parked (CodeChildNotRegistered) until it is executed by an engine that has it.
+//
+// Errors: *ConflictError; ErrNotRegistered; ErrInvalid for an id, input or option that cannot be
+// used, and *EncodeError for an input that cannot be kept; ErrOccupied when another run holds an
+// exclusive or deduplication key; *NotRunningError for WithSignal to a run that has ended; ErrNoEngine,
+// ErrClosed; ErrUnavailable when the store could not be reached; the cause of ctx's end. Within a
+// workflow function also those of every durable call (package documentation, Errors).
 func (w *Workflow[I, O]) Start(ctx context.Context, id string, in I, o ...StartOption) (*Run[O], error) {
 	e, err := engineOf(ctx)
 	if err != nil {
@@ -146,6 +152,8 @@ func (o *startOptions) startAuto(ctx context.Context, e *Engine, def *definition
 }
 
 // Run starts a run and waits for its result: Start and then Wait.
+//
+// Errors are those of Start and of Run.Wait.
 func (w *Workflow[I, O]) Run(ctx context.Context, id string, in I, o ...StartOption) (O, error) {
 	h, err := w.Start(ctx, id, in, o...)
 	if err != nil {

@@ -21,17 +21,22 @@ import (
 // fn runs again after recovery, with the same IdempotencyKey.
 //
 // The result must survive the codec (JSON by default): what Step returns is
-// what a replay will return. A panic of fn is recorded as an error. The error
-// is a *StepError. Within one workflow function (and each scope it opens) make
-// steps one after the other.
+// what a replay will return. A panic of fn is recorded as an error. Within one
+// workflow function (and each scope it opens) make steps one after the other.
 //
 // fn must not make durable calls with its own context, and must not carry state
 // past the step in captured variables: on replay fn does not run.
+//
+// Errors: a *StepError is the failure of fn, as recorded. Any other error records nothing:
+// ErrInvalid for a name or options that cannot be used, and those of every durable call
+// (package documentation, Errors).
 func Step[T any](ctx context.Context, name string, fn func(ctx context.Context) (T, error), o ...StepOption) (T, error) {
 	return perform(ctx, name, once, fn, nil, o)
 }
 
 // Do is Step for a function without a result.
+//
+// Errors are those of Step.
 func Do(ctx context.Context, name string, fn func(ctx context.Context) error, o ...StepOption) error {
 	_, err := perform(ctx, name, once, withoutResult(fn), nil, o)
 	return err
@@ -49,11 +54,16 @@ func withoutResult(fn func(context.Context) error) func(context.Context) (struct
 // recorded before the pause begins: after a crash the step goes on with the
 // attempt that was in progress, knows the earlier failures (Attempt), and waits
 // only for what is left of the pause.
+//
+// Errors are those of Step: the *StepError is that of the last attempt. ErrInvalid also for a
+// Policy that cannot be used.
 func Retry[T any](ctx context.Context, name string, p Policy, fn func(ctx context.Context) (T, error), o ...StepOption) (T, error) {
 	return perform(ctx, name, &p, fn, nil, o)
 }
 
 // RetryDo is Retry for a function without a result.
+//
+// Errors are those of Retry.
 func RetryDo(ctx context.Context, name string, p Policy, fn func(ctx context.Context) error, o ...StepOption) error {
 	_, err := perform(ctx, name, &p, withoutResult(fn), nil, o)
 	return err
@@ -62,6 +72,8 @@ func RetryDo(ctx context.Context, name string, p Policy, fn func(ctx context.Con
 // Seek is Retry until check accepts the result: a result it refuses is a failed
 // attempt whose output is recorded and shown to the next one, in
 // Attempt(ctx).Failures. check must not have side effects.
+//
+// Errors are those of Retry. ErrInvalid also for a check that is nil.
 func Seek[T any](ctx context.Context, name string, p Policy, fn func(ctx context.Context) (T, error), check func(T) error, o ...StepOption) (T, error) {
 	if check == nil {
 		var zero T
@@ -100,6 +112,8 @@ func WithInput(v any) StepOption {
 }
 
 // Checkpoint makes the results that Relaxed steps hold back durable now.
+//
+// Errors are those of every durable call (package documentation, Errors).
 func Checkpoint(ctx context.Context) error {
 	s, err := scopeOf(ctx, "Checkpoint")
 	if err != nil {

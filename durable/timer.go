@@ -25,6 +25,9 @@ const MaxSleep = 100 * 365 * 24 * time.Hour
 // parked (CodeUnrecorded) until the code is mended. Use a shorter d, Deadline for the
 // whole run, or First over branches instead. Cancelling a context of the workflow's own
 // does not cut the sleep short.
+//
+// Errors: ErrInvalid for a d below zero or above MaxSleep; those of every durable call (package
+// documentation, Errors).
 func Sleep(ctx context.Context, d time.Duration) error {
 	s, err := scopeOf(ctx, "sleep")
 	if err != nil {
@@ -44,6 +47,8 @@ func Sleep(ctx context.Context, d time.Duration) error {
 
 // SleepUntil waits until t by the store's clock. If t has passed, it does not wait. See
 // Sleep.
+//
+// Errors are those of Sleep.
 func SleepUntil(ctx context.Context, t time.Time) error {
 	s, err := scopeOf(ctx, "sleep")
 	if err != nil {

@@ -49,6 +49,8 @@ func Transact[T any, X *sqlx.Tx | *sql.Tx](ctx context.Context, name string, fn 
 
 // RetryTransact is Transact that is tried again as p says, each time in a new
 // transaction, like Retry.
+//
+// Errors are those of Transact and of Retry.
 func RetryTransact[T any, X *sqlx.Tx | *sql.Tx](ctx context.Context, name string, p Policy, fn func(ctx context.Context, tx X) (T, error), o ...StepOption) (T, error) {
 	return transact(ctx, name, &p, fn, o)
 }

@@ -14,6 +14,8 @@ import (
 
 // Approvals returns what runs ask of people at the moment, whoever executes
 // them, the runs that began to wait first before the others.
+//
+// Error: durable.ErrUnavailable.
 func (op *Operator) Approvals(ctx context.Context) ([]durable.Approval, error) {
 	var open []durable.Approval
 	asking := store.Filter{Statuses: []store.Status{store.Waiting}, Codes: []string{durable.CodeApproval}, OldestFirst: true}

@@ -68,8 +68,7 @@ type Cleaned struct {
 // It may be called at any time by any number of processes, killed at any moment
 // and called again. A freed id can be used for a new run, which is never taken for
 // the old one; neither is a run that was resumed since, however that ended. The
-// error says that the store could not be reached; the runs that Cleaned counts are
-// gone by then.
+// error is durable.ErrUnavailable; the runs that Cleaned counts are gone by then.
 func (op *Operator) Clean(ctx context.Context, o CleanOptions) (Cleaned, error) {
 	did, err := op.desk.Clean(ctx, cleaner.Options{
 		DryRun: o.DryRun, All: o.All, Idle: o.Idle, Force: o.Force, Statuses: o.Statuses, Workflows: o.Workflows, Progress: o.Progress,
@@ -101,6 +100,8 @@ type KeyUse struct {
 // every payload, which takes as long as VerifyAll. It does not count payloads that
 // are too damaged to tell; Verify reports them. It skips a run that is deleted
 // meanwhile. The error is about the reading.
+//
+// Error: durable.ErrUnavailable.
 func (op *Operator) KeysInUse(ctx context.Context, f store.Filter) ([]KeyUse, error) {
 	use := map[string]*KeyUse{}
 	for row, err := range op.desk.Runs(ctx, f) {

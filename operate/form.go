@@ -32,6 +32,8 @@ func FormOf(d durable.Definition) Form {
 
 // Form returns what the history of a run tells of its workflow: the form that
 // was declared when it was created, and the calls it has made since.
+//
+// Errors: durable.ErrNotFound; durable.ErrUnavailable.
 func (op *Operator) Form(ctx context.Context, id string) (Form, error) {
 	h, err := op.store.Load(ctx, id, store.Cursor{})
 	if err != nil {

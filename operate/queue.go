@@ -340,6 +340,8 @@ func (op *Operator) RetryDeadLetter(ctx context.Context, runID string, o RetryOp
 // the plan of each, with an error if it was refused; Plan.RunID names the run. It ends after
 // an error of the listing, which names no run, and when ctx ends. A run that fails
 // again meanwhile is not tried twice.
+//
+// Errors are those of RetryDeadLetter, each beside its Plan; durable.ErrUnavailable ends the sequence.
 func (op *Operator) RetryDeadLetters(ctx context.Context, queue string, o RetryOptions) iter.Seq2[Plan, error] {
 	return func(yield func(Plan, error) bool) {
 		kept, err := op.queues()

@@ -33,6 +33,8 @@ func (op *Operator) ResumePoint(ctx context.Context, id string) (at ResumePoint,
 // kind: first those that were interrupted, then those whose executor is gone, then
 // those that have failed. It leaves out paused runs and those whose deadline has passed.
 // It ends after an error.
+//
+// Error: durable.ErrUnavailable, which ends the sequence.
 func (op *Operator) ListResumable(ctx context.Context) iter.Seq2[store.Run, error] {
 	kinds := []store.Filter{
 		{Statuses: []store.Status{store.Interrupted}, WithLast: true},

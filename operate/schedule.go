@@ -260,7 +260,7 @@ type PlannedFire struct {
 // PlanBackfill returns what BackfillSchedule would do, in the order of the times, and changes
 // nothing.
 //
-// Errors: those of BackfillSchedule.
+// Errors are those of BackfillSchedule.
 func (op *Operator) PlanBackfill(ctx context.Context, name string, from, to time.Time) ([]PlannedFire, error) {
 	a, err := op.acts()
 	if err != nil {

@@ -120,8 +120,9 @@ func Cuts(ev *store.Event) bool {
 }
 
 // Add takes the next event. An event that was added before changes nothing (Watch
-// announces waits again). The error says that the event cannot be read, or comes
-// from a newer version of this library; the Standing is then unchanged.
+// announces waits again). The error, of no type that a caller can test for, says that the
+// event cannot be read, or comes from a newer version of this library; the Standing is then
+// unchanged.
 func (t *Tracker) Add(ev store.Event) error {
 	if ev.Seq <= t.s.Seq {
 		return nil

@@ -25,6 +25,8 @@ func (op *Operator) Standing(ctx context.Context, id string) (Standing, error) {
 // Standings yields where a run stands now, and again each time any process records
 // something for it. It ends after the run has ended, when ctx ends (without an
 // error), or with an error like that of Watch.
+//
+// Errors are those of durable.Engine.Watch.
 func (op *Operator) Standings(ctx context.Context, id string) iter.Seq2[Standing, error] {
 	return func(yield func(Standing, error) bool) {
 		p, err := op.pursue(ctx, id)

@@ -26,6 +26,8 @@ func (op *Operator) StartJSON(ctx context.Context, workflow, id string, input js
 // run is recorded whether or not anybody serves its workflow at the moment, so that a caller
 // need not wait for programs that are being replaced. If nobody ever does, it is listed as
 // stuck.
+//
+// Errors are those of StartJSON.
 func (op *Operator) EnqueueJSON(ctx context.Context, workflow, id string, input json.RawMessage, o ...durable.StartOption) (string, error) {
 	return op.desk.StartJSON(ctx, workflow, id, input, true, o)
 }

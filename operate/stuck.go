@@ -33,6 +33,8 @@ const stuckPage = 1000
 // The last kind takes a look at every waiting run, of which there may be very many, and
 // finds those whose last event has started the child; Verify finds the others. With a
 // limit it is left out while more runs wait than that.
+//
+// Error: durable.ErrUnavailable.
 func (op *Operator) Stuck(ctx context.Context, limit int) ([]durable.Stuck, error) {
 	l, err := op.listStuck(ctx, limit)
 	if err != nil {

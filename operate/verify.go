@@ -161,7 +161,7 @@ func (op *Operator) verifyChildren(ctx context.Context, a *history.Audit) error 
 
 // VerifyAll verifies every matching run, one at a time, in the order of the listing.
 // It skips a run that is deleted meanwhile. It ends after an error, which is about
-// the reading.
+// the reading. Errors are those of Verify.
 func (op *Operator) VerifyAll(ctx context.Context, f store.Filter) iter.Seq2[Verification, error] {
 	return func(yield func(Verification, error) bool) {
 		for row, err := range op.desk.Runs(ctx, f) {
