@@ -25,3 +25,6 @@ func (*account) own(string) error        { return nil }
 func ownGroup(*exec.Cmd)                 {}
 func tempDir(*account) (string, error)   { return os.MkdirTemp("", "durable-pg-") }
 func memoryDir(*account) (string, error) { return tempDir(nil) }
+
+// MemoryTemp makes no directory: other systems have none in memory.
+func MemoryTemp() (dir string, remove func() error) { return "", nil }

@@ -71,12 +71,15 @@ func ownGroup(cmd *exec.Cmd) {
 	cmd.SysProcAttr.Setpgid = true
 }
 
-// tempDir makes a directory that belongs to a and that a can reach: when the
-// tests run as root, the usual directory for temporary files may be closed to
-// others.
+// tempDir makes a directory on disk that belongs to a and that a can reach: when
+// the tests run as root, the usual directory for temporary files may be closed to
+// others, and MemoryTemp may have made one in memory.
 func tempDir(a *account) (string, error) {
 	var errs []error
 	for _, base := range []string{os.TempDir(), "/tmp", "/var/tmp"} {
+		if inMemory(base) {
+			continue
+		}
 		if a != nil && !open(base) {
 			errs = append(errs, fmt.Errorf("%s is closed to the server's user", base))
 			continue

@@ -9,7 +9,9 @@
 // loopback interface alone, never runs as root and never outlives the process
 // that started it: a watchdog holds the read end of a pipe, and when the pipe
 // closes, whatever the reason, it stops the server and removes the data. On
-// Linux the data are in memory where 6 GiB are free and TMPDIR is not set.
+// Linux the data are in memory where 6 GiB are free and TMPDIR names no other
+// place. Where 12 GiB are free, cmd/withpostgres makes the tests' temporary
+// files there too.
 //
 // The server binaries are looked for on PATH, where pg_config points, and in
 // the directories of the usual packages. Where there are none, a root user of a

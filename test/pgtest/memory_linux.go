@@ -1,9 +1,11 @@
 package pgtest
 
 import (
+	"errors"
 	"fmt"
 	"math"
 	"os"
+	"os/exec"
 	"strconv"
 	"strings"
 	"syscall"
@@ -11,13 +13,41 @@ import (
 
 const (
 	memory       = "/dev/shm"
-	memoryNeeded = 6 << 30 // the log of a busy server has 1 GiB before the data begin
+	memoryNeeded = 6 << 30  // the log of a busy server has 1 GiB before the data begin
+	memoryPlenty = 12 << 30 // beside the server's: compilers and browsers need their share
 )
 
+// MemoryTemp makes a directory in memory for the temporary files of tests, and returns
+// what removes it, which also happens if the process ends before. Where TMPDIR names a
+// place, or memory is scarce, or programs may not be run from it, it makes none and
+// returns "".
+func MemoryTemp() (dir string, remove func() error) {
+	if os.Getenv("TMPDIR") != "" || freeMemory() < memoryPlenty {
+		return "", nil
+	}
+	dir, err := os.MkdirTemp(memory, "holdfast-tmp-")
+	if err != nil {
+		return "", nil
+	}
+	// As /tmp is: the server runs as another user.
+	err = os.Chmod(dir, 0o777|os.ModeSticky)
+	watchdog := exec.Command("/bin/sh", "-c", `while read -r line; do :; done; rm -rf "$1"`, "sh", dir)
+	ownGroup(watchdog)
+	pipe, errPipe := watchdog.StdinPipe()
+	if errors.Join(err, errPipe) != nil || watchdog.Start() != nil {
+		_ = os.Remove(dir)
+		return "", nil
+	}
+	return dir, func() error { return errors.Join(pipe.Close(), watchdog.Wait()) }
+}
+
+// inMemory reports whether a directory is in memory.
+func inMemory(dir string) bool { return strings.HasPrefix(dir, memory+"/") }
+
 // memoryDir makes a directory in memory for the server's data, or on disk if TMPDIR
-// names a place, or if there is little memory.
+// names a place there, or if there is little memory.
 func memoryDir(a *account) (string, error) {
-	if os.Getenv("TMPDIR") == "" && freeMemory() >= memoryNeeded && (a == nil || open(memory)) {
+	if tmp := os.Getenv("TMPDIR"); (tmp == "" || inMemory(tmp)) && freeMemory() >= memoryNeeded && (a == nil || open(memory)) {
 		if dir, err := os.MkdirTemp(memory, "durable-pg-"); err == nil {
 			return dir, a.own(dir)
 		}
@@ -25,11 +55,13 @@ func memoryDir(a *account) (string, error) {
 	return tempDir(a)
 }
 
-// freeMemory returns how many bytes fit into files in memory: the file system, the
+// freeMemory returns how many bytes fit into files in memory, 0 if tests could not build
+// programs there and run them: the file system, the
 // machine and the container each have a bound.
 func freeMemory() uint64 {
 	var fs syscall.Statfs_t
-	if syscall.Statfs(memory, &fs) != nil {
+	const noExec = 8 // ST_NOEXEC
+	if syscall.Statfs(memory, &fs) != nil || fs.Flags&noExec != 0 {
 		return 0
 	}
 	return min(fs.Bavail*uint64(fs.Bsize), available(), containerLimit())

@@ -54,6 +54,24 @@ func TestAClusterForMeasurementsIsOnDisk(t *testing.T) {
 	require.Equal(t, "on", query[string](t, db, "SHOW fsync"))
 }
 
+func TestTheTemporaryFilesOfTestsAreInMemoryUntilTheyEnd(t *testing.T) {
+	t.Setenv("TMPDIR", "")
+	dir, remove := pgtest.MemoryTemp()
+	if dir == "" {
+		t.Skip("this machine has no memory to spare for files")
+	}
+	fi, err := os.Stat(dir)
+	require.NoError(t, err)
+	require.Equal(t, os.ModeDir|os.ModeSticky|0o777, fi.Mode(), "the server's user gets there too")
+	require.NoError(t, os.WriteFile(filepath.Join(dir, "left"), nil, 0o600))
+	require.NoError(t, remove())
+	require.NoDirExists(t, dir)
+
+	t.Setenv("TMPDIR", t.TempDir())
+	dir, _ = pgtest.MemoryTemp()
+	require.Empty(t, dir, "TMPDIR names another place")
+}
+
 func TestADatabaseIsDroppedWithTheTest(t *testing.T) {
 	pgtest.Programs(t) // left out without a server
 	var dsn string
