@@ -6,6 +6,8 @@ STATICCHECK ?= honnef.co/go/tools/cmd/staticcheck@v0.8.2
 WITH_PG     ?= $(GO) run ./test/pgtest/cmd/withpostgres
 # What make test runs.
 TESTS       ?= ./...
+# Test binaries need no debugger's tables, and linking those takes half of the time.
+LINK        ?= -ldflags='-s -w'
 # The worlds of make sim and make mutants.
 SEEDS       ?= 10000
 FIRST       ?= 1
@@ -30,7 +32,7 @@ trace-demo: ## send the trace of a run in three processes to a real Jaeger, read
 
 test: ## run all tests, on memory, SQLite and a real PostgreSQL
 	$(GO) vet $(TESTS)
-	$(WITH_PG) $(GO) test -vet=off -timeout 15m $(TESTS)
+	$(WITH_PG) $(GO) test $(LINK) -vet=off -timeout 15m $(TESTS)
 	@$(GO) run ./test/leftout
 
 lint: ## check formatting, go vet, staticcheck, and the examples with durablevet
@@ -41,7 +43,7 @@ lint: ## check formatting, go vet, staticcheck, and the examples with durablevet
 	$(GO) run ./cmd/durablevet ./examples/... ./shell/...
 
 race: ## run the tests of concurrent packages under the race detector
-	$(WITH_PG) $(GO) test -race -timeout 20m $(RACE)
+	$(WITH_PG) $(GO) test $(LINK) -race -timeout 20m $(RACE)
 
 shape: ## print how the code is laid out: packages, types, functions, references upward
 	$(GO) run ./test/arch/shape/cmd/shape
