@@ -76,12 +76,12 @@ func log(t *testing.T, st store.Store, id string) (all []store.Event) {
 }
 
 func TestARunTravelsFromAnyStoreToAnyOther(t *testing.T) {
-	fresh := map[string]func() opener{}
+	fresh := map[string]func() place{}
 	for _, b := range backends {
 		fresh[b.name] = b.fresh(t)
 	}
 	for from, source := range fresh {
-		ctx, eng := engineOn(t, source(), traveller)
+		ctx, eng := engineOn(t, source().open, traveller)
 		_, err := traveller.Start(ctx, "r", 2, durable.Attributes(map[string]string{"a": "b"}))
 		require.NoError(t, err)
 		require.NoError(t, durable.Signal(ctx, "r", "first", " one "))
@@ -94,7 +94,7 @@ func TestARunTravelsFromAnyStoreToAnyOther(t *testing.T) {
 		want := log(t, eng.Store(), "r")
 		for to, target := range fresh {
 			t.Run(from+" to "+to, func(t *testing.T) {
-				ctx, eng := engineOn(t, target(), traveller)
+				ctx, eng := engineOn(t, target().open, traveller)
 				_, err := operate.On(eng).Import(ctx, bytes.NewReader(file.Bytes()), operate.ImportOptions{})
 				require.NoError(t, err)
 				require.Equal(t, want, log(t, eng.Store(), "r"))

@@ -95,7 +95,7 @@ func complete(t *testing.T, p program, d *data, wf *durable.Workflow[int, int], 
 // Clean nothing at all.
 func TestTablesHoldTheHistoryOfACompletedRunAndNothingElse(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "runs.db")
-	d := &data{open: func() (store.Store, error) { return sqlite.Open(path) }}
+	d := &data{place: place{open: func() (store.Store, error) { return sqlite.Open(path) }}}
 	st, err := d.open()
 	require.NoError(t, err)
 	d.outside = st

@@ -34,7 +34,7 @@ func catalogue(t *testing.T, wants func(recovery.Case) bool) {
 		h := recovery.Harness{Patience: patience, New: func(t testing.TB) func() (store.Store, error) {
 			tt, ok := t.(*testing.T)
 			require.True(t, ok)
-			return b.fresh(tt)()
+			return b.fresh(tt)().open
 		}}
 		for _, c := range cases {
 			t.Run(b.name+"/"+c.Title(), func(t *testing.T) {

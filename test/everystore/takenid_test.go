@@ -21,7 +21,7 @@ func TestAChildWhoseIDIsTakenIsStartedOnEveryStore(t *testing.T) {
 	for _, b := range backends {
 		t.Run(b.name, func(t *testing.T) {
 			b.run(t, func(t *testing.T) {
-				open := b.fresh(t)()
+				open := b.fresh(t)().open
 				pay := durable.Define("pay", func(ctx context.Context, n int) (int, error) { return n, nil })
 				order := durable.Define("order", func(ctx context.Context, n int) (int, error) {
 					got, err := pay.Run(ctx, durable.AutoID, n)

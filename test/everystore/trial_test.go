@@ -181,7 +181,7 @@ func (tr *trial) live(t require.TestingT, n int, at *death) (writes [][]string, 
 		Workflows: defs, Errors: tr.shape.errors, Logger: slog.New(gapNotice{slog.DiscardHandler, l}),
 		Lease: longLease, Grace: -1, QuarantineAfter: 100,
 	}
-	if at != nil && !tr.b.tellsAtOnce {
+	if at != nil && !tr.b.tellsAtOnce && tr.d.lapse == nil {
 		o.Lease = durable.MinLease
 	}
 	if tr.b.unloads {

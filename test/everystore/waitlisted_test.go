@@ -23,7 +23,7 @@ func TestAWaiterIsNotToldOfTheDamageOfAnotherRun(t *testing.T) {
 	outside, err := open()
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, outside.Close()) })
-	d := &data{open: open, outside: outside}
+	d := &data{place: place{open: open}, outside: outside}
 
 	ends := make(chan struct{})
 	held := durable.Define("held", func(ctx context.Context, n int) (int, error) {
