@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"flag"
 	"fmt"
 	"io"
 	"iter"
@@ -45,6 +46,7 @@ type orders struct {
 func TestMain(m *testing.M) {
 	env := os.Getenv(childEnv)
 	if env == "" {
+		allowParallel()
 		os.Exit(m.Run())
 	}
 	var o orders
@@ -79,6 +81,18 @@ func TestMain(m *testing.M) {
 	os.Exit(0)
 }
 
+// allowParallel lets as many tests run at once as -parallel says, or eight: most of them wait
+// for their children, a lease or a clock, and need no processor for that. Those whose rules
+// have times are not among them.
+func allowParallel() {
+	flag.Parse()
+	said := false
+	flag.Visit(func(f *flag.Flag) { said = said || f.Name == "test.parallel" })
+	if !said {
+		_ = flag.Set("test.parallel", "8") // the flag is there, and eight is a number
+	}
+}
+
 func openStore(backend, dsn string) (store.Store, error) {
 	if backend == "postgres" {
 		return postgres.Open(dsn)
@@ -98,8 +112,16 @@ func boot(st store.Store, o orders, wf durable.Definition) (context.Context, *du
 	return ctx, eng, err
 }
 
-// backends are the stores that outlive a process.
+// backends tests the stores that outlive a process, both at once.
 func backends(t *testing.T, test func(t *testing.T, o orders)) {
+	inTurn(t, func(t *testing.T, o orders) {
+		t.Parallel()
+		test(t, o)
+	})
+}
+
+// inTurn tests them one after the other.
+func inTurn(t *testing.T, test func(t *testing.T, o orders)) {
 	for _, name := range []string{"sqlite", "postgres"} {
 		t.Run(name, func(t *testing.T) {
 			o := orders{Backend: name, Dir: t.TempDir()}

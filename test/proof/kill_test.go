@@ -27,6 +27,7 @@ func kills(t *testing.T) int {
 }
 
 func TestNothingAcknowledgedIsLostByAnySIGKILL(t *testing.T) {
+	t.Parallel()
 	backends(t, func(t *testing.T, o orders) {
 		seed := uint64(time.Now().UnixNano())
 		if v := os.Getenv("HOLDFAST_SEED"); v != "" {

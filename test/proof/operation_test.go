@@ -133,6 +133,7 @@ func walkers(st store.Store, o orders) error {
 // set aside unless three processes died with the same step of it begun: where the machine
 // is slow, that can happen to a run that is innocent, and no executor can tell.
 func TestOfManyRunsUnderKillsFromOutsideNoneIsQuarantinedWithoutThreeDeathsInItsStep(t *testing.T) {
+	t.Parallel()
 	backends(t, func(t *testing.T, o orders) {
 		o.Role, o.Lease, o.New = "crowd", time.Second, members
 		first := start(t, o)

@@ -82,6 +82,7 @@ func TestWhoHasLostARunBeginsNothingMoreAndEndsWhatItHasBegun(t *testing.T) {
 		require.LessOrEqual(t, got.all, walkerLease+walkerStep, "no body is longer than that")
 	}
 	t.Run("stopped", func(t *testing.T) {
+		t.Parallel()
 		backends(t, func(t *testing.T, o orders) {
 			stopped := map[string][]spell{}
 			lose(t, o, func(a *child) { freeze(t, o, a) },
@@ -91,6 +92,7 @@ func TestWhoHasLostARunBeginsNothingMoreAndEndsWhatItHasBegun(t *testing.T) {
 		})
 	})
 	t.Run("cut off", func(t *testing.T) {
+		t.Parallel()
 		backends(t, func(t *testing.T, o orders) {
 			if o.Backend != "postgres" {
 				return // a file cannot be cut off

@@ -193,6 +193,17 @@ func (b *book) checkNothingTwice(t *testing.T) {
 	b.logf("%d bodies were under way at a kill and were executed again", again)
 }
 
+// visits lists what the ledger says of the bodies of a queue, and of the ends of processes.
+func (b *book) visits(queue string) string {
+	var s strings.Builder
+	for _, f := range b.facts {
+		if f.Queue == queue && (f.What == "enter" || f.What == "leave") || f.What == "killing" {
+			fmt.Fprintln(&s, f.At, f.PID, f.What, f.Run, f.Step)
+		}
+	}
+	return s.String()
+}
+
 // No more runs are executed at once than the queue lets in: a run is from its first body to the
 // end of its last, also while its process is dead, because it holds its place.
 func (b *book) checkPlaces(t *testing.T) {
@@ -235,7 +246,7 @@ func (b *book) checkPlaces(t *testing.T) {
 			q := limit[f.Queue]
 			for i, most := range []int{q.Max, q.MaxPerPartition, q.MaxPerProcess} {
 				if k := in[f.Run][i]; most > 0 {
-					require.LessOrEqual(t, now[k], most, "%s, when %s came", k, f.Run)
+					require.LessOrEqual(t, now[k], most, "%s, when %s came:\n%s", k, f.Run, b.visits(f.Queue))
 				}
 			}
 		}

@@ -538,6 +538,7 @@ func (s *shelf) store(t *testing.T, i int) (dsn string) {
 func TestASIGKILLAtAnyWriteOfAQueueLeavesEveryRuleInForce(t *testing.T) {
 	for _, backend := range []string{"sqlite", "postgres"} {
 		t.Run(backend, func(t *testing.T) {
+			t.Parallel()
 			const atOnce = 8 // while one waits, others work
 			stores := &shelf{backend: backend}
 			for backend == "postgres" && len(stores.used) < atOnce {

@@ -132,6 +132,7 @@ func cured(t *testing.T, st store.Store) {
 
 // A process that dies with a set claimed, and nothing of it begun, strikes nobody, however many do.
 func TestProcessesThatDieWithASetClaimedStrikeNobody(t *testing.T) {
+	t.Parallel()
 	backends(t, func(t *testing.T, o orders) {
 		o.Lease, o.New = time.Second, 1
 		st := cutOffPatients(t, o)
@@ -147,8 +148,10 @@ func TestProcessesThatDieWithASetClaimedStrikeNobody(t *testing.T) {
 // Of two processes that recover a set, the first dies at its n-th write and the second at the one
 // after: as quarantine needs three deaths in a step, nobody is set aside, and all runs end.
 func TestASetIsRecoveredWhateverWriteOfItsRecoveryIsTheLast(t *testing.T) {
+	t.Parallel()
 	for _, when := range []string{"before", "after"} {
 		t.Run(when, func(t *testing.T) {
+			t.Parallel()
 			backends(t, func(t *testing.T, o orders) {
 				dir, killed := o.Dir, 0
 				for n := 1; n <= 7; n += 2 {

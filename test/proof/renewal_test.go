@@ -78,6 +78,7 @@ func looper(st store.Store, o orders) error {
 }
 
 func TestALoopThatRenewsItselfIsKilledFiftyTimesAndAddsUp(t *testing.T) {
+	t.Parallel()
 	backends(t, func(t *testing.T, o orders) {
 		seed := uint64(time.Now().UnixNano())
 		if v := os.Getenv("HOLDFAST_SEED"); v != "" {

@@ -155,12 +155,14 @@ func shop(st store.Store, o orders) error {
 // A roll is what an ordinary deployment does: the new version boots beside the old
 // one, which is then ended. Here it goes forth, and back, while runs are under way.
 func TestARollForthAndBackEndsEveryRunRightOrSaysWhatEndsIt(t *testing.T) {
+	t.Parallel()
 	each := 5 // of three workflows, in two versions
 	if soaking() {
 		each = 84
 	}
 	for name, how := range map[string]syscall.Signal{"SIGTERM": syscall.SIGTERM, "SIGKILL": syscall.SIGKILL} {
 		t.Run(name, func(t *testing.T) {
+			t.Parallel()
 			backends(t, func(t *testing.T, o orders) {
 				o.Role, o.Lease = "shop", time.Second
 				st, err := openStore(o.Backend, o.DSN)

@@ -49,6 +49,7 @@ func scheduler(st store.Store, o orders) error {
 }
 
 func TestASIGKILLAtAnyWriteOfAScheduleFiresEachTimeOnce(t *testing.T) {
+	t.Parallel()
 	backends(t, func(t *testing.T, o orders) {
 		ctx := context.Background()
 		o.Role, o.Lease = "scheduler", time.Second
