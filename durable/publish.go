@@ -23,8 +23,8 @@ var ErrInWorkflow = errors.New("durable: this call is not the same on replay and
 // Publish makes v known under key: any caller that knows the run's id reads it
 // with Published, or waits for it with WaitPublished, from any process, also
 // after the run has ended. v is durable when Publish returns, which costs one
-// write; a value published later under the same key replaces it. A replay
-// publishes nothing again: the recorded value stays.
+// write; a value published later under the same key replaces it, and Continue
+// keeps it. A replay publishes nothing again: the recorded value stays.
 //
 // It is a durable call of a workflow function, branch or item. Errors:
 // *EncodeError for a value that cannot be kept, ErrInvalid for a key that is
@@ -147,17 +147,17 @@ const firstTail = 64
 // of the last event read, and the status is no newer than that event.
 func (w *watchers) lastPublished(ctx context.Context, runID, key string) (found *store.Event, after int64, status store.Status, err error) {
 	for tail := firstTail; ; tail *= 8 {
-		h, err := w.eng.store.Load(ctx, runID, store.Cursor{Tail: tail})
+		h, err := w.eng.store.Load(ctx, runID, store.Cursor{Tail: tail, All: true})
 		if err != nil {
 			return nil, 0, "", fmt.Errorf("durable: reading what run %s has published: %w", runID, storeError(err))
 		}
-		n := 0
+		n, line := 0, history.LifelineOf(h) // Continue takes nothing back
 		for ev, err := range h.Events {
 			if err != nil {
 				return nil, 0, "", fmt.Errorf("durable: reading what run %s has published: %w", runID, storeError(err))
 			}
 			n, after = n+1, ev.Seq
-			if ev.Type != store.Published {
+			if ev.Type != store.Published || !line.Has(&ev) {
 				continue
 			}
 			d, err := history.Of[history.Publication](&ev)
