@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"log/slog"
 	"slices"
-	"strconv"
 	"strings"
 
 	"github.com/holdfast-dev/holdfast/durable"
@@ -302,7 +301,7 @@ func (op *Operator) endStrays(ctx context.Context, a *history.Audit, p *repairPl
 			return err
 		}
 		key, _, _ := strings.Cut(row.ParentKey, "~")
-		if derivedFor(row.ID, a.Verdict.RunID, key) && !a.Born[row.ID] && !named[row.ID] {
+		if history.DerivedFor(row.ID, a.Verdict.RunID, key) && !a.Born[row.ID] && !named[row.ID] {
 			strays = append(strays, row.ID)
 		}
 	}
@@ -311,18 +310,6 @@ func (op *Operator) endStrays(ctx context.Context, a *history.Audit, p *repairPl
 		p.cut.send = append(p.cut.send, history.EndLeft(strays, a.Verdict.RunID, op.desk.Now())...)
 	}
 	return nil
-}
-
-// derivedFor reports whether id is derived for a child that this call of this parent
-// starts, on any branch.
-func derivedFor(id, parent, key string) bool {
-	on, ok := strings.CutPrefix(id, history.DerivedChildID(parent, key, 0))
-	on, _, _ = strings.Cut(on, history.EvadedMark)
-	if !ok || on == "" {
-		return ok
-	}
-	n, err := strconv.ParseInt(strings.TrimPrefix(on, "~b"), 10, 32)
-	return err == nil && on == fmt.Sprintf("~b%d", n)
 }
 
 // mend carries a plan out, in one change.

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"strconv"
 	"strings"
 
 	"github.com/holdfast-dev/holdfast/store"
@@ -126,6 +127,24 @@ func IsOutcomeOf(m *store.Message, row *store.Run) bool {
 	return m.Kind == store.KindChild && id == row.ID && (life == row.CreatedAt || life == 0 && m.At >= row.CreatedAt)
 }
 
+// DerivedFor reports whether id is derived for a child that this call of this parent starts, on
+// any branch.
+func DerivedFor(id, parent, key string) bool {
+	_, derived := derivedOn(id, parent, key)
+	return derived
+}
+
+// derivedOn is DerivedFor, and returns the branch.
+func derivedOn(id, parent, key string) (branch int32, derived bool) {
+	on, ok := strings.CutPrefix(id, DerivedChildID(parent, key, 0))
+	on, _, _ = strings.Cut(on, EvadedMark)
+	if !ok || on == "" {
+		return 0, ok
+	}
+	n, err := strconv.ParseInt(strings.TrimPrefix(on, "~b"), 10, 32)
+	return int32(n), err == nil && on == fmt.Sprintf("~b%d", n)
+}
+
 // EvadedMark precedes the suffix by which the id of an evaded child differs from the
 // derived one. No name contains it, because its first character is percent-encoded there.
 const EvadedMark = "~x"
@@ -160,7 +179,10 @@ type ChildData struct {
 // NameLife returns the id of the message by which the child with this row reports its
 // outcome, and notes in d the life that the id names, if it names one.
 func (d *ChildData) NameLife(row *store.Run) (id string) {
-	if key, _, _ := strings.Cut(row.ParentKey, "~"); strings.HasPrefix(row.ID, row.Parent+"/"+key) {
+	key, _, later := strings.Cut(row.ParentKey, "~")
+	// A workflow may choose ids that begin like a derived one, and use them again. In a later
+	// generation a derived id names the branch.
+	if branch, derived := derivedOn(row.ID, row.Parent, key); derived && (branch != 0 || !later) {
 		return row.ID
 	}
 	d.Life = row.CreatedAt
