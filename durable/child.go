@@ -58,6 +58,12 @@ type child struct {
 func startChild(s *scope, def *definition, id string, input []byte, o *startOptions) (*child, error) {
 	r := s.run
 	ch := &child{abandon: o.abandon}
+	// Before the call gets its place: it would leave that empty, and the run may go on after
+	// its end was refused.
+	if err := r.offspring.expect(); err != nil {
+		return nil, err
+	}
+	defer r.offspring.bearing.Done()
 	ch.call.codeless = o.checkCode(r.eng, def)
 	if err := s.begin(&ch.call, def.name, history.CallChild); err != nil {
 		return nil, err
@@ -89,10 +95,6 @@ func startChild(s *scope, def *definition, id string, input []byte, o *startOpti
 		return nil, ch.refuse(err)
 	}
 	o.parent, o.parentKey = r.id, parentKey(ch.call.key, r.row.Generation)
-	if err := r.offspring.expect(); err != nil {
-		return nil, err
-	}
-	defer r.offspring.bearing.Done()
 	if err := ch.bear(def, input, o); err != nil {
 		return nil, err
 	}
