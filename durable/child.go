@@ -3,7 +3,6 @@ package durable
 import (
 	"crypto/sha256"
 	"encoding/hex"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -340,8 +339,7 @@ func (os *offspring) cancelMessages() []store.Message {
 	}
 	var ms []store.Message
 	for _, id := range ids {
-		data, _ := json.Marshal(history.MessageData{Reason: fmt.Sprintf("its parent %s has ended", os.run.id)}) // cannot fail: a string
-		ms = append(ms, store.Message{To: id, Kind: store.KindCancel, ID: history.FirstCancel, At: os.run.eng.now(), Data: data, IfLive: true})
+		ms = append(ms, history.EndChild(id, fmt.Sprintf("its parent %s has ended", os.run.id), os.run.eng.now()))
 	}
 	return ms
 }

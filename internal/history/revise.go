@@ -1,6 +1,7 @@
 package history
 
 import (
+	"crypto/rand"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -286,9 +287,15 @@ func NextBranch(branches []store.Branch) int32 {
 
 // EndLeft returns the messages that cancel the children that a cut of their parent ends.
 func EndLeft(children []string, parent string, at store.Time) (list []store.Message) {
-	data, _ := json.Marshal(MessageData{Reason: fmt.Sprintf("run %s was taken back to before it was started", parent)}) // a string
 	for _, id := range children {
-		list = append(list, store.Message{To: id, Kind: store.KindCancel, ID: FirstCancel, At: at, Data: data, IfLive: true})
+		list = append(list, EndChild(id, fmt.Sprintf("run %s was taken back to before it was started", parent), at))
 	}
 	return list
+}
+
+// EndChild returns the message by which a run cancels one of its children. Each has an id of its
+// own: the child may have been cancelled before, and resumed by force.
+func EndChild(child, reason string, at store.Time) store.Message {
+	data, _ := json.Marshal(MessageData{Reason: reason}) // a string
+	return store.Message{To: child, Kind: store.KindCancel, ID: FirstCancel + "-" + rand.Text(), At: at, Data: data, IfLive: true}
 }
