@@ -93,14 +93,14 @@ func (s *sim) judgeRun(row *store.Run, stuck []durable.Stuck) {
 		if row.Code == durable.CodeDeadline && s.world.Deadline > 0 {
 			return
 		}
-		if !f.fails && !(!isRoot && s.world.Deadline > 0) && !(p.has(Child) && t.meddled) && !s.childWasStopped(p) {
+		if !f.fails && !s.hasHarm(Denied) && !(!isRoot && s.world.Deadline > 0) && !(p.has(Child) && t.meddled) && !s.childWasStopped(p) {
 			s.fail("%s failed, and cannot: %s: %s", row.ID, row.Code, row.Reason)
 		}
 	case store.Cancelled:
 		if isRoot && !t.cancelTried {
 			s.fail("%s is cancelled, and nobody has cancelled it", row.ID)
 		}
-		if isRoot && row.Reason != reasonOfCancel && !s.unread() {
+		if isRoot && row.Reason != reasonOfCancel {
 			s.fail("%s is cancelled, and the reason is said to be %q", row.ID, row.Reason)
 		}
 	}
@@ -118,17 +118,6 @@ func (s *sim) orphaned() time.Duration {
 		return 10 * time.Second
 	}
 	return 150 * time.Second
-}
-
-// unread reports whether a run may not have learnt why it was cancelled: its messages could
-// not be read.
-func (s *sim) unread() bool {
-	for _, f := range s.world.Faults {
-		if f.On == "load" || f.Do.lasts() {
-			return true
-		}
-	}
-	return false
 }
 
 // judgeAnswer checks what somebody was told who waited for a run.

@@ -4,13 +4,15 @@
 // generated from a seed, mutated, shrunk, and printed as a Go test.
 //
 //	world.go      what a world is, and Run
-//	program.go    what a workflow does, as a tree; perform.go does it with durable calls
+//	program.go    what a workflow does, as a tree
+//	perform.go    does it with durable calls; body.go is what their bodies do
 //	generate.go   makes worlds from seeds, and mutates those that showed something new
 //	interpret.go  what a program may come to, knowing nothing of durability
 //	process.go    an engine that is opened, killed, closed and opened again
 //	store.go      the way of one process to the store; fault.go is what goes wrong there
 //	operator.go   what people do to runs
-//	ledger.go     what bodies did and calls returned; check.go what must hold at the end
+//	ledger.go     what bodies did and calls returned; told.go what people were told
+//	check.go      what must hold at the end
 //	run.go        the life of a world: begun, disturbed, left in peace, judged
 //	watch.go      counts calls and events, and has faults and acts happen at them
 //	coverage.go   which (event, fault, next event) were seen, and which are sought

@@ -25,23 +25,24 @@ const (
 	GivenUp         Harm = "given up"           // carried out; the answer is that the context has ended
 	KillBefore      Harm = "kill before"        // the process ends as by kill -9
 	KillAfter       Harm = "kill after"         // the same, and the call is carried out
+	Denied          Harm = "denied"             // this process can write nothing for a while: all its changes are refused for good
 )
 
 // harms lists them.
 func harms() []Harm {
-	return []Harm{LostBefore, LostAfter, Refused, LostThenRefused, SlowBefore, SlowAfter, Cut, Restart, GivenUp, KillBefore, KillAfter}
+	return []Harm{LostBefore, LostAfter, Refused, LostThenRefused, SlowBefore, SlowAfter, Cut, Restart, GivenUp, KillBefore, KillAfter, Denied}
 }
 
 // lasts reports whether a harm takes time.
 func (h Harm) lasts() bool {
-	return h == SlowBefore || h == SlowAfter || h == Cut || h == Restart || h == LostThenRefused
+	return h == SlowBefore || h == SlowAfter || h == Cut || h == Restart || h == LostThenRefused || h == Denied
 }
 
 // disrupts reports whether a harm can end an execution, so that a body that is under way
 // runs again.
 func (h Harm) disrupts(d time.Duration) bool {
 	switch h {
-	case KillBefore, KillAfter:
+	case KillBefore, KillAfter, Denied:
 		return true
 	case LostBefore, LostAfter, Refused, GivenUp:
 		return false
@@ -51,6 +52,9 @@ func (h Harm) disrupts(d time.Duration) bool {
 
 // errNoConnection is what a store answers that cannot be reached.
 var errNoConnection = errors.New("sim: connection refused")
+
+// errDenied is what a store answers that refuses a change for good.
+var errDenied = fmt.Errorf("sim: denied: %w", store.ErrInvalid)
 
 // harm carries out a call under a fault. It returns the error that the caller gets.
 func (l *link) harm(ctx context.Context, f *Fault, forward func() error) error {
@@ -92,6 +96,9 @@ func (l *link) harm(ctx context.Context, f *Fault, forward func() error) error {
 	case Restart:
 		p.sim.each(func(q *process) { q.link.cutFor(f.For) })
 		return errNoConnection
+	case Denied:
+		l.denyFor(f.For)
+		return errDenied
 	case KillBefore:
 		p.kill()
 		return store.ErrClosed

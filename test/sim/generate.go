@@ -13,6 +13,7 @@ import (
 type Generator struct {
 	rng      *rand.Rand
 	coverage *Coverage
+	large    int // how many of a hundred programs are large ones
 }
 
 // Generate makes the world of a seed.
@@ -41,12 +42,42 @@ func (g *Generator) world() World {
 	if g.chance(12) {
 		w.Program = append(g.pattern(), w.Program...)
 	}
+	if g.chance(g.large) {
+		w.Program = append(w.Program, g.largeProgram()...)
+	}
 	if g.chance(8) && !w.Program.has(Undo) {
 		w.Program = append(w.Program, Node{Do: Renew, Max: 2})
 	}
 	w.Faults = g.faults(pick(g, 0, 1, 1, 2, 2, 3, 4))
 	w.Acts = g.acts(pick(g, 0, 0, 1, 1, 2, 3))
+	g.tighten(&w)
 	return w
+}
+
+// largeProgram makes one of some hundred events, most errors of which are handled.
+func (g *Generator) largeProgram() (p Program) {
+	for budget := g.rng.IntN(100) + 50; budget > 0; {
+		p = append(p, g.program(&budget, place{})...)
+	}
+	p.walk("", func(_ string, n *Node) {
+		if n.Do != Undo && g.chance(97) {
+			n.Handled = true
+		}
+	})
+	return p
+}
+
+// tighten has two things happen nearly at once that seldom do by chance.
+func (g *Generator) tighten(w *World) {
+	outage := Fault{On: pick(g, common...), Nth: pick(g, 1, 2), Do: pick(g, Cut, Restart, LostThenRefused), For: pick(g, 20*time.Second, 45*time.Second, 90*time.Second)}
+	switch {
+	case w.Deadline > 0 && g.chance(40): // a cancel at the deadline, which nobody can read
+		w.Faults = append(w.Faults, outage)
+		w.Acts = append(w.Acts, Act{Do: CancelRun, After: w.Deadline - pick(g, 0, time.Millisecond, time.Second, 3*time.Second)})
+	case g.chance(5): // Close while the store is down
+		w.Faults = append(w.Faults, outage)
+		w.Acts = append(w.Acts, Act{Do: CloseProcess, After: pick(g, 100*time.Millisecond, time.Second, 5*time.Second, 15*time.Second)})
+	}
 }
 
 // pattern makes the beginning of a program that seldom comes by chance, and often breaks.
@@ -237,6 +268,8 @@ type Hunt struct {
 	Events   int
 	Acts     int
 	Fired    map[Harm]int
+	Failures int
+	Large    int // how many of a hundred programs are large ones
 	corpus   []World
 }
 
@@ -249,6 +282,7 @@ const corpusSize = 500
 // Next makes the world of a seed: a new one, or one made of a world of the corpus.
 func (h *Hunt) Next(seed uint64) World {
 	g := generator(seed, h.Coverage)
+	g.large = h.Large
 	if len(h.corpus) > 20 && g.chance(50) {
 		return g.mutate(h.corpus[g.rng.IntN(len(h.corpus))])
 	}
@@ -260,6 +294,9 @@ func (h *Hunt) Took(w World, r Result) {
 	h.Worlds++
 	h.Events += r.Events
 	h.Acts += r.Acts
+	if r.Failure != "" {
+		h.Failures++
+	}
 	for harm, n := range r.Fired {
 		h.Fired[harm] += n
 	}
@@ -269,6 +306,15 @@ func (h *Hunt) Took(w World, r Result) {
 		}
 		h.corpus = append(h.corpus, w)
 	}
+}
+
+// Proof is the line from which docs/proof.md is made.
+func (h *Hunt) Proof() string {
+	faults := 0
+	for _, n := range h.Fired {
+		faults += n
+	}
+	return fmt.Sprintf("proof: sim worlds=%d events=%d acts=%d faults=%d pairs=%d failures=%d", h.Worlds, h.Events, h.Acts, faults, len(h.Coverage.pairs), h.Failures)
 }
 
 // String prints the totals.

@@ -47,6 +47,15 @@ func (s *sim) hasAct(d Deed) bool {
 	return false
 }
 
+func (s *sim) hasHarm(h Harm) bool {
+	for i := range s.world.Faults {
+		if s.world.Faults[i].Do == h {
+			return true
+		}
+	}
+	return false
+}
+
 // meddles reports whether somebody stops, resumes or changes runs of this world.
 func (s *sim) meddles() bool {
 	for _, d := range []Deed{PauseRun, ResumeRun, JumpBack, EditStep, CleanUp, CloseProcess} {

@@ -2,6 +2,7 @@ package sim_test
 
 import (
 	"flag"
+	"fmt"
 	"os"
 	"runtime"
 	"testing"
@@ -35,6 +36,7 @@ var (
 	seeds = flag.Int("seeds", 0, "how many worlds to play; 0: 1,500, with DURABLE_SOAK 100,000")
 	first = flag.Uint64("first", 1, "the first seed")
 	stop  = flag.Int("stop", 1, "after how many failures to stop")
+	large = flag.Int("large", 0, "how many of a hundred programs are large ones; with DURABLE_SOAK 8")
 	until = flag.Duration("within", 0, "after how long to stop; 0: never")
 )
 
@@ -50,12 +52,13 @@ func TestMain(m *testing.M) {
 // runs: what was acknowledged holds, and every run ends as the program says.
 func TestWorlds(t *testing.T) {
 	h := sim.NewHunt()
+	h.Large = *large
 	began := time.Now()
 	failures, n := 0, *seeds
 	if n == 0 {
 		n = 1500
 		if os.Getenv("DURABLE_SOAK") != "" {
-			n = 100_000
+			n, h.Large = 100_000, 8
 		}
 	}
 	for seed := *first; seed < *first+uint64(n); seed++ {
@@ -81,4 +84,5 @@ func TestWorlds(t *testing.T) {
 		}
 	}
 	t.Logf("%s\nin %s", h, time.Since(began).Round(time.Millisecond))
+	fmt.Println(h.Proof())
 }

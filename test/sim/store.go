@@ -18,6 +18,7 @@ type link struct {
 	mu    sync.Mutex
 	dead  bool
 	until time.Time // it has no connection until then
+	deny  time.Time // it can write nothing until then
 	beat  time.Time // when the last beat was answered; zero: the process is not open yet
 }
 
@@ -47,7 +48,20 @@ func (l *link) cutFor(d time.Duration) {
 func (l *link) heal() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.until = time.Time{}
+	l.until, l.deny = time.Time{}, time.Time{}
+}
+
+// denyFor has all changes of the process refused for a while.
+func (l *link) denyFor(d time.Duration) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.deny = time.Now().Add(d)
+}
+
+func (l *link) denies() bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return time.Now().Before(l.deny)
 }
 
 // down returns why nothing passes now, or nil.
@@ -79,6 +93,9 @@ func (l *link) Commit(ctx context.Context, batch []store.Change) []error {
 	s := l.process.sim
 	var errs []error
 	err := l.call(ctx, func() error {
+		if l.denies() {
+			return errDenied
+		}
 		errs = l.Store.Commit(ctx, batch)
 		for i := range batch {
 			if errs[i] == nil {

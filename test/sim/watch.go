@@ -25,7 +25,7 @@ func (s *sim) faultAt(names []string) *Fault {
 	}
 	s.fired[hit.Do]++
 	s.trail.faulted(hit.On, hit.Do)
-	if slices.Contains(names, "claim") && (hit.Do == LostAfter || hit.Do == LostThenRefused || hit.Do == GivenUp || hit.Do == SlowAfter) {
+	if hit.Do == Denied || slices.Contains(names, "claim") && (hit.Do == LostAfter || hit.Do == LostThenRefused || hit.Do == GivenUp || hit.Do == SlowAfter) {
 		s.disturbed = true
 	}
 	s.notes = append(s.notes, s.stamp()+"fault "+string(hit.Do)+" at "+strings.Join(names, ", "))

@@ -1,0 +1,96 @@
+package sim
+
+import (
+	"strings"
+	"time"
+
+	"github.com/holdfast-dev/holdfast/store"
+)
+
+// told is what the world was told of a run.
+type told struct {
+	started     bool
+	cancelTried bool
+	cancelledAt store.Time // when that was acknowledged; 0: it was not
+	lineage     int        // odd while an operator changes its history
+	meddled     bool       // an operator has tried to change its history
+	gen         int        // by the events
+	mustUndo    []string   // what the function had registered when it last failed
+	firm        []string   // what was registered before a call that is recorded
+	undone      map[string]bool
+	outs        []string       // what its function returned, in the last passes
+	stepFailed  bool           // the last error that it returned was that of a step
+	poison      map[string]int // signals of a wrong type that were sent, by name
+	told        bool           // who waited for it was told how it ended:
+	out         string
+	err         error
+}
+
+func (l *ledger) run(id string) *told {
+	t := l.runs[id]
+	if t == nil {
+		t = &told{}
+		l.runs[id] = t
+	}
+	return t
+}
+
+// poisons notes that a signal of a wrong type is sent.
+func (l *ledger) poisons(id, name string) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	t := l.run(id)
+	if t.poison == nil {
+		t.poison = map[string]int{}
+	}
+	t.poison[name]++
+}
+
+// refused checks how many signals of a wrong type one wait has refused; a copied history
+// may have those of another run.
+func (l *ledger) refused(x *pass, name string, n int) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if sent := l.run(x.run).poison[name]; n > sent && !strings.HasPrefix(x.run, "f-") {
+		l.sim.fail("%s: the wait for %s refused %d signals, and %d of a wrong type were sent", x.run, name, n, sent)
+	}
+}
+
+// waited notes what somebody was told who waited for a run.
+func (l *ledger) waited(id, out string, err error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	t := l.run(id)
+	t.told, t.out, t.err = true, out, err
+}
+
+func (l *ledger) started(id string) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.run(id).started = true
+}
+
+// meddles brackets an act that may change the history of a run.
+func (l *ledger) meddles(id string) (done func()) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	t := l.run(id)
+	t.lineage++
+	t.meddled = true
+	return func() {
+		l.mu.Lock()
+		defer l.mu.Unlock()
+		t.lineage++
+	}
+}
+
+// cancels notes that somebody cancels a run, and whether it was acknowledged.
+func (l *ledger) cancels(id string, acknowledged bool) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	t := l.run(id)
+	t.cancelTried = true
+	if acknowledged && t.cancelledAt == 0 {
+		t.cancelledAt = store.TimeOf(time.Now())
+	}
+}
