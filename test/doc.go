@@ -14,6 +14,9 @@
 //	everystore  each way to wait, to branch and to be undone, on every store, with a
 //	            crash before and after each durable write
 //	proof       real processes, killed with SIGKILL or stopped past their lease
+//	chaos       processes of one program, killed, stopped, cut off, restarted ("make chaos")
+//	failover    the primary of PostgreSQL killed under load, and its replica promoted
+//	syscalls    each write and sync of SQLite made to fail, by strace
 //	traceproof  the OpenTelemetry trace of a run that several killed processes execute
 //	doors       one run resumed through each door: library, HTTP API, page, terminal
 //	sim         whole worlds of programs, faults and operators, made from seeds ("make sim")
@@ -24,6 +27,7 @@
 //
 //	pgtest      a real PostgreSQL server for tests; pgtest/cmd/withpostgres shares one
 //	            among the processes of a "go test", pgtest/proxy breaks connections
+//	tried       collects how much the tests have tried, for docs/proof.md
 //	otlptest    a receiver of OpenTelemetry's OTLP/HTTP
 //	tracecheck  compares a trace with the history of its run
 //	tracedemo   a program: the trace of a killed run in a real Jaeger ("make trace-demo")
