@@ -11,6 +11,8 @@ LINK        ?= -ldflags='-s -w'
 # The worlds of make sim and make mutants.
 SEEDS       ?= 10000
 FIRST       ?= 1
+# Where the tests of make soak say what they tried.
+TRIED       ?= $(CURDIR)/.tried
 # The runs, the store and the seed of make chaos.
 RUNS        ?= 5000
 STORE       ?=
@@ -63,5 +65,7 @@ chaos: ## kill, stop and cut off processes (test/chaos), RUNS runs for each STOR
 mutants: ## put known faults back, one at a time, and print which of them the simulator finds (takes minutes)
 	$(GO) run ./test/mutants -seeds $(SEEDS) -first $(FIRST)
 
-soak: ## run the long crash and fault tests (takes up to an hour)
-	DURABLE_SOAK=1 HOLDFAST_KILLS=2000 $(WITH_PG) $(GO) test -count=1 -timeout 90m ./...
+soak: ## run the long crash and fault tests, and write what they tried into docs/proof.md (takes up to an hour)
+	@rm -f $(TRIED)
+	DURABLE_SOAK=1 HOLDFAST_KILLS=2000 HOLDFAST_PROOF=$(TRIED) $(WITH_PG) $(GO) test -count=1 -timeout 90m ./...
+	@$(GO) run ./test/tried/cmd/report <$(TRIED)

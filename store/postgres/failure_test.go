@@ -19,6 +19,7 @@ import (
 	"github.com/holdfast-dev/holdfast/store/postgres"
 	"github.com/holdfast-dev/holdfast/test/pgtest"
 	"github.com/holdfast-dev/holdfast/test/pgtest/proxy"
+	"github.com/holdfast-dev/holdfast/test/tried"
 )
 
 // insist commits as the engine does: a Change whose outcome is unknown, or that
@@ -186,7 +187,7 @@ func TestAnswersThatAreCutLoseAndDoubleNothing(t *testing.T) {
 			require.Eventually(t, func() bool { return p.Cuts() >= cuts || t.Failed() }, time.Duration(times(1))*time.Minute, 5*time.Millisecond)
 			p.SetPolicy(nil)
 		})
-		t.Logf("%d answers cut, %d runs", p.Cuts(), c.total.Load())
+		tried.Say(t, "cuts", "cuts=%d runs=%d lost=0 doubled=0", p.Cuts(), c.total.Load())
 	})
 }
 
@@ -208,7 +209,7 @@ func TestTerminatedBackendsLoseAndDoubleNothing(t *testing.T) {
 				require.Eventually(t, func() bool { return c.total.Load() > before || t.Failed() }, time.Minute, time.Millisecond)
 			}
 		})
-		t.Logf("%d sessions terminated, %d runs", killed, c.total.Load())
+		tried.Say(t, "terminated", "sessions=%d runs=%d lost=0 doubled=0", killed, c.total.Load())
 		require.GreaterOrEqual(t, killed, want)
 	})
 }
@@ -234,7 +235,7 @@ func TestAServerThatIsRestartedUnderLoadLosesAndDoublesNothing(t *testing.T) {
 		before := c.total.Load()
 		require.Eventually(t, func() bool { return c.total.Load() > before || t.Failed() }, time.Minute, time.Millisecond)
 	})
-	t.Logf("%d restarts, %d runs", times(len(stops)), c.total.Load())
+	tried.Say(t, "restarts", "restarts=%d runs=%d lost=0 doubled=0", times(len(stops)), c.total.Load())
 }
 
 func TestAStricterIsolationOfTheServerIsNoObstacle(t *testing.T) {

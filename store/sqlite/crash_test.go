@@ -15,6 +15,7 @@ import (
 
 	"github.com/holdfast-dev/holdfast/store"
 	"github.com/holdfast-dev/holdfast/store/sqlite"
+	"github.com/holdfast-dev/holdfast/test/tried"
 )
 
 // Two processes write to one file, and both are killed, again and again:
@@ -56,7 +57,7 @@ func TestWhatWasAcknowledgedSurvivesAKill(t *testing.T) {
 		total += len(events)
 	}
 	require.Equal(t, "ok", value[string](t, connect(t, path, ""), "PRAGMA integrity_check"))
-	t.Logf("%d kills, %d runs, %d events", lives*processes, len(acked), total)
+	tried.Say(t, "store-kills", "kills=%d runs=%d events=%d lost=0", lives*processes, len(acked), total)
 	require.Greater(t, total, lives*processes)
 }
 
@@ -112,7 +113,7 @@ func TestEveryBeginningOfTheWALIsAStateThatWas(t *testing.T) {
 			break
 		}
 	}
-	t.Logf("%d images of %d commits", images, len(states)-1)
+	tried.Say(t, "wal", "of=commits images=%d commits=%d wrong=0", images, len(states)-1)
 	require.GreaterOrEqual(t, images, 700)
 }
 

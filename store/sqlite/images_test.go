@@ -13,6 +13,7 @@ import (
 
 	"github.com/holdfast-dev/holdfast/store"
 	"github.com/holdfast-dev/holdfast/store/sqlite"
+	"github.com/holdfast-dev/holdfast/test/tried"
 )
 
 // imagesOf does something to a file in use, and calls check with what a power
@@ -64,6 +65,7 @@ func TestAPowerFailureAtAnyWriteOfAMigrationLeavesTheOneOrTheOther(t *testing.T)
 	require.Len(t, found, 2)
 	require.Positive(t, found[fmt.Sprint(v, " 0 0 0")], "the version before, untouched")
 	require.Positive(t, found[fmt.Sprint(v+2, " 1 1 4")], "the version after, with all that belongs to it")
+	tried.Say(t, "wal", "of=migration images=%d wrong=0", n)
 }
 
 func TestAPowerFailureAtAnyWriteOfADeletionLeavesTheBatchOrNothingOfIt(t *testing.T) {
@@ -87,4 +89,5 @@ func TestAPowerFailureAtAnyWriteOfADeletionLeavesTheBatchOrNothingOfIt(t *testin
 	require.Positive(t, found[1])
 	require.Positive(t, found[len(ids)+1])
 	refuse(t, st, store.Change{RunID: ids[0], Expect: store.Expect{Epoch: 1}, Row: &store.RowPatch{}}, store.ErrNotFound)
+	tried.Say(t, "wal", "of=deletion images=%d wrong=0", n)
 }

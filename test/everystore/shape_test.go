@@ -15,6 +15,7 @@ import (
 
 	"github.com/holdfast-dev/holdfast/durable"
 	"github.com/holdfast-dev/holdfast/store"
+	"github.com/holdfast-dev/holdfast/test/tried"
 )
 
 // The shapes of workflows stand in the tables of steps_test.go, waits_test.go,
@@ -161,6 +162,7 @@ func (b backend) killAnywhere(t *testing.T, list []*shape) {
 	t.Logf("%d shapes, %d kill points, %d trials, %d where the moment had passed; %s",
 		len(list), sum.points.Load(), sum.trials.Load(), sum.missed.Load(), time.Since(began).Round(time.Millisecond))
 	require.NotZero(t, sum.points.Load())
+	tried.Say(t, "shapes", "store=%s shapes=%d points=%d trials=%d wrong=0", b.name, len(list), sum.points.Load(), sum.trials.Load())
 }
 
 func shapes() []*shape {

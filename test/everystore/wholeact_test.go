@@ -24,6 +24,7 @@ import (
 	"github.com/holdfast-dev/holdfast/operate"
 	"github.com/holdfast-dev/holdfast/store"
 	"github.com/holdfast-dev/holdfast/store/memory"
+	"github.com/holdfast-dev/holdfast/test/tried"
 )
 
 // An act that writes more than once can be killed between any two of its writes.
@@ -516,5 +517,5 @@ func TestAnActThatIsKilledAtAnyWriteIsWholeWhenItIsCalledAgain(t *testing.T) {
 			})
 		})
 	}
-	t.Logf("%d acts, %d kills", len(wholeActs), trials)
+	tried.Say(t, "acts", "acts=%d kills=%d wrong=0", len(wholeActs), trials)
 }

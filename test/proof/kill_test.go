@@ -14,6 +14,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/holdfast-dev/holdfast/store"
+	"github.com/holdfast-dev/holdfast/test/tried"
 )
 
 // kills is how many processes the kill test ends, per store.
@@ -63,10 +64,11 @@ func TestNothingAcknowledgedIsLostByAnySIGKILL(t *testing.T) {
 		last := start(t, o)
 		last.await(t, "ready")
 		require.NoError(t, last.Wait(), "the last life ends by itself when all runs are done")
-		t.Logf("%d kills, %d runs acknowledged, %d steps acknowledged before a kill", n, len(started), len(acked))
+		runs, steps := len(started), len(acked)
 		require.NotEmpty(t, acked, "no kill came late enough to have something to lose")
 		verify(t, o, started, acked)
 		attemptsNeverGoBack(t, o)
+		tried.Say(t, "kills", "store=%s kills=%d runs=%d steps=%d lost=0 doubled=0", o.Backend, n, runs, steps)
 	})
 }
 

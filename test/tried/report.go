@@ -1,0 +1,125 @@
+package tried
+
+import (
+	"bufio"
+	"fmt"
+	"io"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// proof is a test that says how much it has tried.
+type proof struct{ name, does, promises, test string }
+
+// proofs are the tests, in the order of the table.
+var proofs = []proof{
+	{"shapes", "every shape of workflow, its process ended before and after every write, and again in its recovery", "G1–G6", "everystore.TestEveryShapeKilledAtAnyWriteOnAnyStoreEndsAsIfItHadNotBeen"},
+	{"acts", "every act of an operator, killed at every write, and called again", "G6, G10", "everystore.TestAnActThatIsKilledAtAnyWriteIsWholeWhenItIsCalledAgain"},
+	{"sim", "worlds of programs, faults of the store, clocks and operators", "G1–G10", "sim.TestWorlds"},
+	{"kills", "real processes ended by SIGKILL at random moments", "G1–G3", "proof.TestNothingAcknowledgedIsLostByAnySIGKILL"},
+	{"store-kills", "processes that write to one SQLite file, ended by SIGKILL", "G1", "sqlite.TestWhatWasAcknowledgedSurvivesAKill"},
+	{"wal", "power failures: every beginning of the WAL in steps of 512 bytes, with and without noise behind it", "G1, G8", "sqlite.TestEveryBeginningOfTheWALIsAStateThatWas"},
+	{"syscalls", "SIGKILL, EIO and ENOSPC at every write and fsync of SQLite, by strace", "G1", "syscalls.TestAFaultAtAnyWriteOrSyncOfSQLite"},
+	{"cuts", "connections to PostgreSQL cut before, in and after a commit", "G1, G2", "postgres.TestAnswersThatAreCutLoseAndDoubleNothing"},
+	{"terminated", "sessions of PostgreSQL terminated", "G1, G2", "postgres.TestTerminatedBackendsLoseAndDoubleNothing"},
+	{"restarts", "PostgreSQL stopped and killed under load", "G1, G2", "postgres.TestAServerThatIsRestartedUnderLoadLosesAndDoublesNothing"},
+	{"zombies", "processes stopped beyond their lease, which go on when another has their run", "G4", "proof.TestAStoppedProcessCannotWriteOnceAnotherHasTakenItsRun"},
+	{"chaos", "processes of a program that uses the whole API, killed, stopped, ended, cut off; servers restarted; files locked and copied", "G1–G4, G10", "chaos.TestChaosLosesAndDoublesNothing"},
+	{"failover", "the primary of PostgreSQL killed under load, and its replica promoted", "G1, G4", "failover.TestAFailoverUnderLoad"},
+}
+
+// labels are the keys that tell rows of one test apart.
+var labels = []string{"store", "mode", "driver", "of"}
+
+// Table makes the table of docs/proof.md of the lines of a run. Numbers of lines with the same
+// name and label are added up; of anything else the last counts.
+func Table(lines io.Reader) (string, error) {
+	type row struct {
+		keys   []string
+		values map[string]string
+	}
+	rows := map[string]map[string]*row{}
+	in := bufio.NewScanner(lines)
+	for in.Scan() {
+		_, text, ok := strings.Cut(in.Text(), "proof: ")
+		if !ok {
+			continue
+		}
+		fields := strings.Fields(text)
+		if !slices.ContainsFunc(proofs, func(p proof) bool { return p.name == fields[0] }) {
+			return "", fmt.Errorf("no test is known by the name %q", fields[0])
+		}
+		label := ""
+		r := &row{values: map[string]string{}}
+		for _, f := range fields[1:] {
+			k, v, ok := strings.Cut(f, "=")
+			if !ok {
+				return "", fmt.Errorf("%q is no key=value", f)
+			}
+			if slices.Contains(labels, k) {
+				label = v
+				continue
+			}
+			r.keys = append(r.keys, k)
+			r.values[k] = v
+		}
+		if rows[fields[0]] == nil {
+			rows[fields[0]] = map[string]*row{}
+		}
+		old := rows[fields[0]][label]
+		if old == nil {
+			rows[fields[0]][label] = r
+			continue
+		}
+		for _, k := range r.keys {
+			a, errA := strconv.ParseInt(old.values[k], 10, 64)
+			b, errB := strconv.ParseInt(r.values[k], 10, 64)
+			if old.values[k] = r.values[k]; errA == nil && errB == nil {
+				old.values[k] = strconv.FormatInt(a+b, 10)
+			}
+		}
+	}
+	if err := in.Err(); err != nil {
+		return "", err
+	}
+	var out strings.Builder
+	out.WriteString("| what is done | shows | test | how much of it |\n|---|---|---|---|\n")
+	for _, p := range proofs {
+		var parts []string
+		var names []string
+		for label := range rows[p.name] {
+			names = append(names, label)
+		}
+		slices.Sort(names)
+		for _, label := range names {
+			r := rows[p.name][label]
+			var said []string
+			for _, k := range r.keys {
+				said = append(said, strings.ReplaceAll(k, "_", " ")+" "+r.values[k])
+			}
+			what := strings.Join(said, ", ")
+			if label != "" {
+				what = label + ": " + what
+			}
+			parts = append(parts, what)
+		}
+		if parts == nil {
+			parts = []string{"not in the last run"}
+		}
+		fmt.Fprintf(&out, "| %s | %s | `%s` | %s |\n", p.does, p.promises, p.test, strings.Join(parts, "; "))
+	}
+	return out.String(), nil
+}
+
+const from, to = "<!-- tried: from here `make soak` writes -->\n", "<!-- to here -->\n"
+
+// Insert replaces the table in the text of docs/proof.md.
+func Insert(page, table string) (string, error) {
+	before, rest, ok := strings.Cut(page, from)
+	_, after, closed := strings.Cut(rest, to)
+	if !ok || !closed {
+		return "", fmt.Errorf("the page has no place for the table")
+	}
+	return before + from + "\n" + table + "\n" + to + after, nil
+}
