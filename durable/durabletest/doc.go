@@ -13,6 +13,10 @@
 //			durabletest.Reset(s.restock))
 //	}
 //
+// Simulate does the same with several workflows, and besides lets each attempt of each step
+// fail, before and after its body: what a retry doubles shows then, and what a failure leaves
+// behind.
+//
 // Replays executes the current code on a history that was exported elsewhere, such as
 // that of a run in production, without running the body of any step. With a directory
 // of such files under testdata, CI shows which change would stop a run in flight.

@@ -27,6 +27,17 @@ func ExampleSurvives() {
 	}
 }
 
+func ExampleSimulate() {
+	_ = func(t *testing.T) { // in a test:
+		w := &warehouse{}
+		durabletest.Simulate(t,
+			durabletest.Of(durable.Define("order", w.order), "book",
+				durabletest.Reset(func() { w.reserved = map[string]int{} }),
+				durabletest.World(func() any { return w.reserved }),
+				durabletest.Sample(10)))
+	}
+}
+
 func ExampleReplays() {
 	w := &warehouse{}
 	_ = func(t *testing.T) { // in a test:

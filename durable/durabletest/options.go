@@ -31,6 +31,7 @@ type config struct {
 	removed     bool            // recorded fields that the code lacks are allowed
 	sample      int
 	limit       time.Duration
+	attempts    *attempts // that are made to fail; nil: none are
 
 	mu     sync.Mutex
 	misuse error // the first that an engine has logged
@@ -199,6 +200,9 @@ func (c *config) options(defs []durable.Definition) durable.Options {
 	// A killed executor is removed explicitly (see process), so its lease may be
 	// long: a virtual year must not take a million heartbeats.
 	o.Lease, o.Grace, o.QuarantineAfter = 60*24*time.Hour, -1, 1000
+	if c.attempts != nil {
+		o.Around = append(slices.Clone(o.Around), c.attempts.around)
+	}
 	o.OnBoot, o.Retention, o.Archive, o.UnloadAfter = durable.ResumeOnBoot, durable.Retention{}, nil, -1
 	h := &listener{config: c, Handler: slog.DiscardHandler}
 	if o.Logger != nil {

@@ -124,6 +124,9 @@ func (s *survival) survive(ctx context.Context, f *fresh, logf func(string, ...a
 	if err := s.again(ctx, want, logf); err != nil {
 		return err
 	}
+	if err := s.disturb(ctx, want); err != nil {
+		return err
+	}
 	if err := s.kills(ctx, want); err != nil {
 		return err
 	}
