@@ -16,6 +16,7 @@
 //	proof       real processes, killed with SIGKILL or stopped past their lease
 //	chaos       processes of one program, killed, stopped, cut off, restarted ("make chaos")
 //	failover    the primary of PostgreSQL killed under load, and its replica promoted
+//	statements  each statement of the PostgreSQL store made to fail, with each class of error
 //	syscalls    each write and sync of SQLite made to fail, by strace
 //	traceproof  the OpenTelemetry trace of a run that several killed processes execute
 //	doors       one run resumed through each door: library, HTTP API, page, terminal

@@ -117,7 +117,7 @@ func (w *world) say() {
 		}
 		return x.takeover[(len(x.takeover)-1)*p/100].Round(time.Millisecond)
 	}
-	tried.Say(w.t, "chaos", "store=%s runs=%d kills=%d stops=%d ends=%d restarts=%d cuts=%d stalls=%d readonly=%d locks=%d copies=%d lost=%d doubled=%d leaks=%d quarantined=%d stuck=%d overlaps=%d overlap_max=%s takeovers=%d takeover_p50=%s takeover_p99=%s",
-		w.base.Backend, x.runs, x.kills, x.stops, x.ends, x.restarts, x.cuts, x.stalls, x.readonly, x.locks, x.copies, x.lost, x.doubled, x.leaks, x.quarantined, x.stuck,
+	tried.Say(w.t, "chaos", "store=%s runs=%d kills=%d stops=%d ends=%d restarts=%d cuts=%d stalls=%d readonly=%d locks=%d copies=%d lost=%d doubled=%d leaks=%d quarantined=%d struck_thrice=%d stuck=%d overlaps=%d overlap_max=%s takeovers=%d takeover_p50=%s takeover_p99=%s",
+		w.base.Backend, x.runs, x.kills, x.stops, x.ends, x.restarts, x.cuts, x.stalls, x.readonly, x.locks, x.copies, x.lost, x.doubled, x.leaks, x.quarantined, x.guilty, x.stuck,
 		x.overlaps, x.overlap.Round(time.Microsecond), len(x.takeover), percentile(50), percentile(99))
 }

@@ -161,7 +161,7 @@ func (w *world) ends(st store.Store, runs map[string]store.Run, b *book) {
 			w.t.Errorf("%s has not ended: %s %s", id, r.Status, r.Reason)
 			continue
 		}
-		if r.Status == store.Failed && strings.Contains(r.Reason, "killed") {
+		if r.Status == store.Failed && r.Code == durable.CodeQuarantined {
 			if n := b.deaths(id); n >= 3 {
 				w.tally.guilty++ // by the rule: as many processes have died in its bodies
 				continue
@@ -189,26 +189,21 @@ func (w *world) ends(st store.Store, runs map[string]store.Run, b *book) {
 	}
 }
 
-// deaths is how many processes were killed while a body of a run had begun in them and not ended.
-func (b *book) deaths(id string) (n int) {
-	in := map[string]int{}
+// deaths is in how many processes that were killed the body of one call of a run had begun. If
+// that ever succeeds there are no more: an outcome that is recorded is not produced again.
+func (b *book) deaths(id string) (most int) {
+	in := map[string]map[string]bool{}
 	for _, f := range b.facts {
-		if f.run != id {
+		if _, killed := b.killed[f.process]; !killed || f.run != id || f.what != "begin" {
 			continue
 		}
-		switch f.what {
-		case "begin":
-			in[f.process]++
-		case "end":
-			in[f.process]--
+		if in[f.key] == nil {
+			in[f.key] = map[string]bool{}
 		}
+		in[f.key][f.process] = true
+		most = max(most, len(in[f.key]))
 	}
-	for process, bodies := range in {
-		if _, killed := b.killed[process]; killed && bodies > 0 {
-			n++
-		}
-	}
-	return n
+	return most
 }
 
 // outcomes: what a step returned is in the history once, and was never anything else; no

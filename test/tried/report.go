@@ -21,6 +21,7 @@ var proofs = []proof{
 	{"store-kills", "processes that write to one SQLite file, ended by SIGKILL", "G1", "sqlite.TestWhatWasAcknowledgedSurvivesAKill"},
 	{"wal", "power failures: every beginning of the WAL in steps of 512 bytes, with and without noise behind it", "G1, G8", "sqlite.TestEveryBeginningOfTheWALIsAStateThatWas"},
 	{"syscalls", "SIGKILL, EIO and ENOSPC at every write and fsync of SQLite, by strace", "G1", "syscalls.TestAFaultAtAnyWriteOrSyncOfSQLite"},
+	{"statements", "an error of each class at each statement of PostgreSQL, until none fires", "G1, G2", "statements.TestAnErrorOfAnyClassAtAnyStatement"},
 	{"cuts", "connections to PostgreSQL cut before, in and after a commit", "G1, G2", "postgres.TestAnswersThatAreCutLoseAndDoubleNothing"},
 	{"terminated", "sessions of PostgreSQL terminated", "G1, G2", "postgres.TestTerminatedBackendsLoseAndDoubleNothing"},
 	{"restarts", "PostgreSQL stopped and killed under load", "G1, G2", "postgres.TestAServerThatIsRestartedUnderLoadLosesAndDoublesNothing"},
