@@ -24,7 +24,7 @@ func (e *Engine) startJSON(ctx context.Context, workflow, id string, input json.
 			return "", err
 		}
 		if !opts.line.waits() && !e.watchers.somebodyServes(&store.Run{Workflow: workflow}, func() ([]store.Executor, error) { return e.store.Executors(ctx) }) {
-			return "", fmt.Errorf("durable: starting run %q: nobody alive serves workflow %q: %w", id, workflow, ErrNotRegistered)
+			return "", fmt.Errorf("%w: nobody alive serves workflow %q, and run %q was not started: start a program that does", ErrNotRegistered, workflow, id)
 		}
 	}
 	env, err := e.sealer.EncodeJSON(def.input, input)

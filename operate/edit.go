@@ -72,7 +72,7 @@ func (op *Operator) Edit(ctx context.Context, id, key string, value any, o EditO
 		err = unreadable
 	}
 	if err != nil {
-		return Plan{}, fmt.Errorf("editing: %w", err)
+		return Plan{}, err
 	}
 	no := &durable.NotResumableError{RunID: id, Status: v.Row.Status, Reason: op.desk.PastDeadline(v.Row)}
 	if s := v.Row.Status; no.Reason != "" || s == store.Pending || s == store.Completed || s == store.Cancelled {

@@ -37,7 +37,7 @@ func FormOf(d durable.Definition) Form {
 func (op *Operator) Form(ctx context.Context, id string) (Form, error) {
 	h, err := op.store.Load(ctx, id, store.Cursor{})
 	if err != nil {
-		return Form{}, fmt.Errorf("durable: run %s: %w", id, err)
+		return Form{}, fmt.Errorf("durable: run %s: %w", id, storeError(err))
 	}
 	f := Form{Workflow: h.Run.Workflow, Version: h.Run.Version}
 	seen := map[string]bool{}

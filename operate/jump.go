@@ -132,7 +132,7 @@ func (op *Operator) planJump(ctx context.Context, id string, to int64, o JumpOpt
 		err = unreadable
 	}
 	if err != nil {
-		return nil, none, false, fmt.Errorf("jumping: %w", err)
+		return nil, none, false, err
 	}
 	inbox, err := op.inboxOf(ctx, id)
 	if err != nil {

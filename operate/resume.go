@@ -92,7 +92,7 @@ func (op *Operator) Resume(ctx context.Context, id string, o ResumeOptions) (Pla
 	}
 	v, unreadable, err := op.view(ctx, id)
 	if err != nil {
-		return Plan{}, fmt.Errorf("resuming: %w", err)
+		return Plan{}, err
 	}
 	before := v.Row
 	rv, torn, err := op.mayResume(ctx, v, unreadable, o)
@@ -113,7 +113,7 @@ func (op *Operator) Resume(ctx context.Context, id string, o ResumeOptions) (Pla
 	}
 	if repaired {
 		if v, unreadable, err = op.view(ctx, id); err != nil {
-			return Plan{}, fmt.Errorf("resuming: %w", err)
+			return Plan{}, err
 		}
 		// The repair decides about what was torn, so check again.
 		if rv, _, err = op.mayResume(ctx, v, unreadable, o); err != nil {

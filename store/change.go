@@ -144,7 +144,7 @@ func (c *Change) Check(row *Run, last *Event, ownerLive bool) error {
 		return nil
 	}
 	if row == nil {
-		return fmt.Errorf("store: run %q: %w", c.RunID, ErrNotFound)
+		return &NotFoundError{RunID: c.RunID}
 	}
 	if err := c.fence(row, last); err != nil {
 		return err

@@ -25,6 +25,12 @@ var (
 	ErrSchema      = errors.New("store: schema not usable")
 )
 
+// NotFoundError names the run that does not exist.
+type NotFoundError struct{ RunID string }
+
+func (e *NotFoundError) Error() string { return fmt.Sprintf("store: there is no run %q", e.RunID) }
+func (e *NotFoundError) Unwrap() error { return ErrNotFound }
+
 // ExistsError names the existing run.
 type ExistsError struct{ RunID string }
 

@@ -47,7 +47,7 @@ func (rc *Recovery) Adopt(ctx context.Context, id string) error {
 		no.Reason = row.Reason
 		return no
 	case !rc.o.Program.Has(row.Workflow, row.Version):
-		return fmt.Errorf("durable: adopting run %s: %w: %s", id, ErrNotRegistered, rc.o.Program.NotServed(row))
+		return fmt.Errorf("%w: run %s is not adopted: %s", ErrNotRegistered, id, rc.o.Program.NotServed(row))
 	}
 	claimed, err := rc.claims.Claim(ctx, id, &history.Claim{}, nil)
 	if err != nil {

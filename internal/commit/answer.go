@@ -52,11 +52,20 @@ func Occupied(meaning string, err error) error {
 // StoreError returns an error of the store as users know it: it matches ErrUnavailable if
 // it is not an answer of the store.
 func StoreError(err error) error {
+	if missing, ok := err.(*store.NotFoundError); ok {
+		return &noRun{missing}
+	}
 	if err == nil || answered(err) {
 		return err
 	}
 	return fmt.Errorf("%w: %w", ErrUnavailable, err)
 }
+
+// noRun is the store's answer that a run does not exist, in a text that names the run already.
+type noRun struct{ *store.NotFoundError }
+
+func (e *noRun) Error() string { return "it does not exist" }
+func (e *noRun) Unwrap() error { return e.NotFoundError }
 
 // answered reports whether err is an answer of the store, or says what is wrong with its
 // content. Any other says that the store could not be reached.

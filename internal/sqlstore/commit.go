@@ -55,7 +55,7 @@ func FencedAt(c *store.Change) error {
 }
 
 // NotFound returns ErrNotFound for a run.
-func NotFound(run string) error { return fmt.Errorf("store: run %q: %w", run, store.ErrNotFound) }
+func NotFound(run string) error { return &store.NotFoundError{RunID: run} }
 
 // Bisect carries out a batch with run, which either returns one error per
 // Change, or an error for the whole batch, after which nothing of it is

@@ -95,4 +95,4 @@ func (d *data) checkpoint(c *store.Change) error {
 	return nil
 }
 
-func notFound(id string) error { return fmt.Errorf("run %q: %w", id, store.ErrNotFound) }
+func notFound(id string) error { return &store.NotFoundError{RunID: id} }

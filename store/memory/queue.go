@@ -184,7 +184,7 @@ func (s *Store) Ahead(ctx context.Context, runID string) (n int64, inLine bool, 
 	defer d.mu.Unlock()
 	r := d.runs[runID]
 	if r == nil {
-		return 0, false, fmt.Errorf("store: run %q: %w", runID, store.ErrNotFound)
+		return 0, false, &store.NotFoundError{RunID: runID}
 	}
 	now := d.now()
 	if !waitsInLine(r, now) {

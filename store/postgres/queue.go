@@ -334,7 +334,7 @@ func (s *Store) Ahead(ctx context.Context, runID string) (n int64, inLine bool, 
 		}, names(runID))
 	})
 	if err == nil && !found {
-		err = sqlstore.NotFound(runID)
+		return 0, false, sqlstore.NotFound(runID)
 	}
 	return n, inLine, described(fmt.Sprintf("place in line of run %q", runID), err)
 }

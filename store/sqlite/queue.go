@@ -289,7 +289,7 @@ func (s *Store) Ahead(ctx context.Context, runID string) (n int64, inLine bool, 
 		s.counts.reads.Add(1)
 		err := tx.GetContext(ctx, &row, s.q.runByID.text, runID)
 		if errors.Is(err, sql.ErrNoRows) {
-			return fmt.Errorf("sqlite: run %q: %w", runID, store.ErrNotFound)
+			return sqlstore.NotFound(runID)
 		}
 		if err != nil {
 			return err

@@ -417,7 +417,7 @@ func Drop(m *store.Message, run *store.Run) (drop bool, err error) {
 	case m.IfLive:
 		return true, nil
 	case run == nil:
-		return false, fmt.Errorf("store: run %q: %w", m.To, store.ErrNotFound)
+		return false, &store.NotFoundError{RunID: m.To}
 	}
 	return false, &store.StatusError{RunID: run.ID, Status: run.Status}
 }
