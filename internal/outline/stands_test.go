@@ -190,7 +190,7 @@ func stands() []stand {
 			ctx := w.again(func(ctx context.Context) error { return errors.Join(durable.Do(ctx, "wrap", works), awaits(ctx)) })
 			require.NoError(w.t, durable.Signal(ctx, "r", "go", 1))
 			pass(time.Second)
-		}, "Parked: ", "It goes on when somebody resumes it."},
+		}, "Parked: ", "It goes on when a program whose code fits calls durable.Recover, or when somebody resumes it."},
 		{"a value that cannot be read", func(_ *testing.T, w *world) {
 			w.begun(func(ctx context.Context) error {
 				_, err := durable.Step(ctx, "pack", func(context.Context) (string, error) { return "four", nil })
@@ -202,7 +202,7 @@ func stands() []stand {
 			})
 			require.NoError(w.t, durable.Signal(ctx, "r", "go", 1))
 			pass(time.Second)
-		}, "Parked: ", "It goes on when somebody resumes it."},
+		}, "Parked: ", "It goes on when a program whose code fits calls durable.Recover, or when somebody resumes it."},
 		{"a result that cannot be kept", func(_ *testing.T, w *world) {
 			w.begun(func(ctx context.Context) error {
 				_, err := durable.Step(ctx, "pack", func(context.Context) (any, error) { return make(chan int), nil })

@@ -209,6 +209,11 @@ func (b *Builder) pendingVerdict(o *Outline, v *Verdict) {
 	}
 }
 
+// tried reports whether durable.Recover tries a run that is parked with this code (ADR 73).
+func tried(code string) bool {
+	return code == "definition_changed" || code == "undecodable" || code == "child_not_registered"
+}
+
 func (b *Builder) interruptedVerdict(o *Outline, v *Verdict) {
 	row := &o.Run
 	v.Tone = ToneOff
@@ -227,7 +232,11 @@ func (b *Builder) interruptedVerdict(o *Outline, v *Verdict) {
 		if row.Reason != OneLine(row.Reason, 240) {
 			v.Error = row.Reason
 		}
-		v.More = append(v.More, say("It goes on when somebody resumes it."))
+		more := say("It goes on when somebody resumes it.")
+		if tried(row.Code) {
+			more = say("It goes on when a program whose code fits calls durable.Recover, or when somebody resumes it.")
+		}
+		v.More = append(v.More, more)
 	case b.stop.reason == "resume requested":
 		v.Head = say("Asked to go on ", o.ago(b.stop.at), "; no process has taken it yet")
 	default:
