@@ -162,7 +162,12 @@ func inboxAfter(t *T) {
 		}
 		require.Empty(t, got.Events)
 		require.Equal(t, int64(6), got.Run.Inbox)
+		only := t.load(s, "r", store.Cursor{AfterMessage: after, NoEvents: true, OnlyInbox: true})
+		require.Equal(t, got.Inbox, only.Inbox)
+		require.Empty(t, only.Events)
 	}
+	_, err := s.Load(t.Context(), "nobody", store.Cursor{NoEvents: true, OnlyInbox: true})
+	require.ErrorIs(t, err, store.ErrNotFound)
 }
 
 func inboxRace(t *T) {

@@ -87,7 +87,7 @@ func (mr *mailroom) fetchAll(list []*inbox) {
 	mr.eng.roster.background(func() {
 		loads := make([]store.RunCursor, len(ready))
 		for i, b := range ready {
-			loads[i] = store.RunCursor{RunID: b.run.id, Cursor: store.Cursor{NoEvents: true, AfterMessage: b.Seen()}}
+			loads[i] = store.RunCursor{RunID: b.run.id, Cursor: store.Cursor{NoEvents: true, OnlyInbox: true, AfterMessage: b.Seen()}}
 		}
 		for i, l := range store.LoadAll(mr.eng.life.loops, mr.eng.store, loads) {
 			b := ready[i]
@@ -199,7 +199,7 @@ func (b *inbox) fetch() {
 			ctx = r.eng.life.runs // it was stopped, but there may be more to read than the stop
 		}
 		b.asked.Store(false)
-		h, err := r.eng.store.Load(ctx, r.id, store.Cursor{NoEvents: true, AfterMessage: b.Seen()})
+		h, err := r.eng.store.Load(ctx, r.id, store.Cursor{NoEvents: true, OnlyInbox: true, AfterMessage: b.Seen()})
 		if err == nil {
 			if err := b.accept(h.Inbox); err != nil {
 				_ = r.die(&death{kind: deathParked, code: CodeDamaged, err: err})

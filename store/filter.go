@@ -171,4 +171,7 @@ type Cursor struct {
 	AfterMessage int64
 	// NoEvents leaves History.Events empty.
 	NoEvents bool
+	// OnlyInbox, beside NoEvents, says that the caller looks at nothing but History.Inbox. A store may
+	// leave out the rest.
+	OnlyInbox bool
 }

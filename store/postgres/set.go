@@ -41,6 +41,7 @@ type found struct {
 // loadSet loads runs by one statement.
 func (s *Store) loadSet(ctx context.Context, loads []store.RunCursor, into []store.Loaded) {
 	var ids, afters, tails, wanted, messages array
+	mail := true // and nothing else
 	for i := range loads {
 		l := &loads[i]
 		id := l.RunID
@@ -52,10 +53,14 @@ func (s *Store) loadSet(ctx context.Context, loads []store.RunCursor, into []sto
 		tails.int(int64(max(l.Tail, 0)))
 		wanted.bool(!l.NoEvents)
 		messages.int(max(l.AfterMessage, 0))
+		mail = mail && l.NoEvents && l.OnlyInbox
 	}
 	var list []*found
 	err := s.reading(ctx, func(w *wire) error {
 		list = make([]*found, len(loads))
+		if mail {
+			return w.query("load_inboxes", func(v []driverValue) error { return message(list, loads, v) }, ids.value(), messages.value())
+		}
 		return w.query("load_runs", func(v []driverValue) error {
 			return part(list, v)
 		}, ids.value(), afters.value(), tails.value(), wanted.value(), messages.value())
@@ -153,6 +158,24 @@ func part(list []*found, v []driverValue) error {
 		f.head = append(f.head, e)
 	}
 	return nil
+}
+
+// message adds one row of load_inboxes to the run that it is about.
+func message(list []*found, loads []store.RunCursor, v []driverValue) error {
+	head := scanner{v: v}
+	i, no := int(head.int())-1, head.int()
+	if head.err != nil {
+		return head.err
+	}
+	f := list[i]
+	if f == nil {
+		f = &found{h: &store.History{Run: store.Run{ID: loads[i].RunID}}, no: no}
+		list[i] = f
+	}
+	if v = v[2:]; v[0] == nil {
+		return nil
+	}
+	return f.addMessage(&scanner{v: v})
 }
 
 // pick returns the values at these places of a row.

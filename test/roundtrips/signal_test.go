@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -51,6 +52,51 @@ func TestASignalInOneProcessIsOneRoundTripOnPostgres(t *testing.T) {
 		}
 	}
 	require.LessOrEqual(t, sent, n+20, "and beats")
+}
+
+// From the call of Signal in one process to the body of the step after the wait in another one are three
+// round trips to PostgreSQL: the message, the read of it, which reads nothing else, and its receipt.
+func TestASignalFromAnotherProcessIsThreeRoundTripsOnPostgres(t *testing.T) {
+	dsn := pgtest.DSN(t)
+	p := proxy.New(t, proxy.Target(dsn))
+	var c trips
+	p.SetPolicy(c.policy)
+	look, err := postgres.Open(dsn) // around the proxy
+	require.NoError(t, err)
+	defer look.Close()
+	l := listens()
+	begin := func(defs ...durable.Definition) context.Context {
+		s, err := postgres.OpenOptions(p.DSN(dsn), postgres.Options{Writers: 1})
+		require.NoError(t, err)
+		t.Cleanup(func() { require.NoError(t, s.Close()) })
+		eng, err := durable.Open(t.Context(), s, durable.Options{Workflows: defs, Logger: slog.New(slog.DiscardHandler)})
+		require.NoError(t, err)
+		t.Cleanup(func() { require.NoError(t, eng.Close()) })
+		ctx := durable.NewContext(t.Context(), eng)
+		_, err = durable.Recover(ctx)
+		require.NoError(t, err)
+		return ctx
+	}
+	here, away := begin(l.workflow), begin()
+	const warm, n = 5, 100
+	_, err = l.workflow.Start(here, "r", warm+n)
+	require.NoError(t, err)
+	var sent []string
+	for i := range warm + n {
+		l.await(t, look)
+		sql := c.during(func() {
+			require.NoError(t, durable.Signal(away, "r", "ping", i))
+			<-l.woken
+		})
+		l.goOn <- struct{}{}
+		if i >= warm {
+			sent = append(sent, sql...)
+		}
+	}
+	require.LessOrEqual(t, len(sent), 3*n+30, "and beats")
+	for _, sql := range sent {
+		require.False(t, strings.Contains(sql, "durable_branches"), "nothing is read but the message")
+	}
 }
 
 // listener has a workflow that takes signals.

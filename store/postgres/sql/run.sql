@@ -64,6 +64,16 @@ FROM ended d CROSS JOIN LATERAL (
   FROM durable_events l WHERE l.run_no = d.no AND l.seq > d.low AND l.seq <= d.low + 128 ORDER BY l.seq OFFSET 0) e
 WHERE d.wanted AND e.size <= 65536
 
+-- name: load_inboxes (own)
+-- The messages of runs behind a number, for a caller that looks at nothing else: $1 ids, $2 after
+-- which message. A run without any has one row, without a message.
+SELECT i.ord, r.no, m.seq, m.kind, m.name, m.id, m.at, m.data, m.payload
+FROM unnest($1::text[], $2::bigint[]) WITH ORDINALITY AS i (run, message, ord)
+CROSS JOIN LATERAL (SELECT q.no FROM durable_runs q WHERE q.id = i.run LIMIT 1) r
+LEFT JOIN LATERAL (
+  SELECT x.seq, x.kind, x.name, x.id, x.at, x.data, x.payload FROM durable_inbox x
+  WHERE x.run_no = r.no AND x.seq > i.message ORDER BY x.seq OFFSET 0) m ON true
+
 -- name: kinds (own)
 -- The kinds of unfinished runs, found from one to the next along the index.
 WITH RECURSIVE kinds (status, code, workflow, version, queue) AS (
