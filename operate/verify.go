@@ -127,7 +127,13 @@ func verificationOf(v *history.Verdict) Verification {
 // The error is about the reading, not about the run: durable.ErrNotFound,
 // durable.ErrUnavailable. A damaged run is a Verification with findings.
 func (op *Operator) Verify(ctx context.Context, id string) (Verification, error) {
-	a, err := op.audit(ctx, id, false)
+	h, err := op.store.Load(ctx, id, store.Cursor{All: true})
+	return op.verify(ctx, id, store.Loaded{History: h, Err: err})
+}
+
+// verify is Verify of a run that was loaded.
+func (op *Operator) verify(ctx context.Context, id string, loaded store.Loaded) (Verification, error) {
+	a, err := op.auditOf(id, loaded, false)
 	if err != nil {
 		return Verification{}, fmt.Errorf("durable: verifying run %s: %w", id, storeError(err))
 	}
@@ -159,31 +165,53 @@ func (op *Operator) verifyChildren(ctx context.Context, a *history.Audit) error 
 	return nil
 }
 
-// VerifyAll verifies every matching run, one at a time, in the order of the listing.
+// VerifyAll verifies every matching run in the order of the listing. It loads some at a time.
 // It skips a run that is deleted meanwhile. It ends after an error, which is about
 // the reading. Errors are those of Verify.
 func (op *Operator) VerifyAll(ctx context.Context, f store.Filter) iter.Seq2[Verification, error] {
 	return func(yield func(Verification, error) bool) {
+		var set []store.RunCursor
+		verify := func() bool {
+			for i, loaded := range store.LoadAll(ctx, op.store, set) {
+				v, err := op.verify(ctx, set[i].RunID, loaded)
+				if errors.Is(err, store.ErrNotFound) {
+					continue
+				}
+				if !yield(v, err) || err != nil {
+					return false
+				}
+			}
+			set = set[:0]
+			return true
+		}
 		for row, err := range op.desk.Runs(ctx, f) {
 			if err != nil {
-				yield(Verification{}, fmt.Errorf("durable: verifying: listing runs: %w", storeError(err)))
+				if verify() {
+					yield(Verification{}, fmt.Errorf("durable: verifying: listing runs: %w", storeError(err)))
+				}
 				return
 			}
-			v, err := op.Verify(ctx, row.ID)
-			if errors.Is(err, store.ErrNotFound) {
-				continue
-			}
-			if !yield(v, err) || err != nil {
+			if set = append(set, store.RunCursor{RunID: row.ID, Cursor: store.Cursor{All: true}}); len(set) == verifySet && !verify() {
 				return
 			}
 		}
+		verify()
 	}
 }
+
+// verifySet is how many runs VerifyAll loads at a time.
+const verifySet = 50
 
 // audit reads and checks all of a run. With keeps it holds the lineage in memory, for
 // a cut.
 func (op *Operator) audit(ctx context.Context, id string, keeps bool) (*history.Audit, error) {
 	h, err := op.store.Load(ctx, id, store.Cursor{All: true})
+	return op.auditOf(id, store.Loaded{History: h, Err: err}, keeps)
+}
+
+// auditOf is audit of a run that was loaded.
+func (op *Operator) auditOf(id string, loaded store.Loaded, keeps bool) (*history.Audit, error) {
+	h, err := loaded.History, loaded.Err
 	if errors.Is(err, store.ErrCorrupt) {
 		a := &history.Audit{Verdict: history.Verdict{RunID: id}, History: &store.History{Run: store.Run{ID: id}}, Unreadable: true}
 		a.Verdict.Add(history.Fault{Kind: history.Corrupt, Part: history.PartRow, Text: err.Error()})
