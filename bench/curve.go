@@ -14,6 +14,8 @@ type curve struct {
 	name string
 	unit string // empty: ms
 	goal goal
+	// on has the goals of stores that have others.
+	on map[string]goal
 	// most is the greatest size in which it is measured; 0: any.
 	most int
 	// once: it changes the store, or what it measures, so that it is measured a single time.
@@ -27,6 +29,14 @@ func (c *curve) unitName() string {
 		return "ms"
 	}
 	return c.unit
+}
+
+// goalOn returns the goal in a store.
+func (c *curve) goalOn(store string) goal {
+	if g, ok := c.on[store]; ok {
+		return g
+	}
+	return c.goal
 }
 
 // A goal is what a curve is held to. One without any has no goal.

@@ -58,7 +58,8 @@ func scale(ctx context.Context, out io.Writer, stores []string, sizes []int, tri
 		}
 		for _, c := range curves {
 			if figures := byCurve[c.name]; len(figures) > 0 {
-				results = append(results, scaleResult{c.name, t.name, c.unitName(), sizes[:len(figures)], figures, c.goal.String(), c.goal.meets(figures, c.unitName())})
+				g := c.goalOn(t.name)
+				results = append(results, scaleResult{c.name, t.name, c.unitName(), sizes[:len(figures)], figures, g.String(), g.meets(figures, c.unitName())})
 			}
 		}
 	}
