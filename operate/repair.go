@@ -82,7 +82,8 @@ func (e *UnrepairableError) Is(target error) bool { return target == ErrUnrepair
 // durable.ErrOccupied when a run that had failed cannot have its exclusive keys again.
 // After an error nothing has changed.
 func (op *Operator) Repair(ctx context.Context, id string, o RepairOptions) (Repaired, error) {
-	a, err := op.audit(ctx, id, true)
+	h, err := op.store.Load(ctx, id, store.Cursor{All: true})
+	a, err := op.auditOf(id, store.Loaded{History: h, Err: err}, true)
 	if err != nil {
 		return Repaired{}, fmt.Errorf("durable: repairing run %s: %w", id, storeError(err))
 	}

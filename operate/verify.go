@@ -202,14 +202,8 @@ func (op *Operator) VerifyAll(ctx context.Context, f store.Filter) iter.Seq2[Ver
 // verifySet is how many runs VerifyAll loads at a time.
 const verifySet = 50
 
-// audit reads and checks all of a run. With keeps it holds the lineage in memory, for
-// a cut.
-func (op *Operator) audit(ctx context.Context, id string, keeps bool) (*history.Audit, error) {
-	h, err := op.store.Load(ctx, id, store.Cursor{All: true})
-	return op.auditOf(id, store.Loaded{History: h, Err: err}, keeps)
-}
-
-// auditOf is audit of a run that was loaded.
+// auditOf checks all of a run that was loaded. With keeps it holds the lineage in memory, for a
+// cut.
 func (op *Operator) auditOf(id string, loaded store.Loaded, keeps bool) (*history.Audit, error) {
 	h, err := loaded.History, loaded.Err
 	if errors.Is(err, store.ErrCorrupt) {
