@@ -13,7 +13,6 @@ import (
 	"path/filepath"
 	"runtime"
 	"runtime/pprof"
-	"slices"
 	"sync"
 	"sync/atomic"
 	"syscall"
@@ -243,13 +242,4 @@ func (p *process) close(before int) error {
 		p.note("closed", "", "", 0, fmt.Sprintf("%q", err))
 	}
 	return nil
-}
-
-// kinds are the names of the flows, in order.
-func kinds(all map[string]flow) (names []string) {
-	for name := range all {
-		names = append(names, name)
-	}
-	slices.Sort(names)
-	return names
 }

@@ -14,6 +14,7 @@ import (
 
 	"github.com/jmoiron/sqlx"
 	"github.com/lib/pq"
+	"github.com/lib/pq/pqerror"
 	"github.com/stretchr/testify/require"
 
 	"github.com/holdfast-dev/holdfast/durable"
@@ -33,7 +34,7 @@ type failure struct {
 
 func failures() (all []failure) {
 	for _, state := range []string{"40001", "40P01", "55P03", "57P01", "57014", "53100", "53300", "08006", "25006"} {
-		all = append(all, failure{state, &pq.Error{Code: pq.ErrorCode(state), Severity: "ERROR", Message: "injected"}, false})
+		all = append(all, failure{state, &pq.Error{Code: pqerror.Code(state), Severity: "ERROR", Message: "injected"}, false})
 	}
 	return append(all,
 		failure{"lost before", driver.ErrBadConn, false},
