@@ -36,7 +36,7 @@ type Bulk struct {
 	Refused  int           `json:"refused"` // each with its reason
 	Runs     []BulkOutcome `json:"runs"`
 	// Remaining is how many runs were not reached within the limit or the time. Ask
-	// again, with After. With a search their number is not known, and is 0.
+	// again, with After. With a search and a Next their number is not known, and is 0.
 	Remaining int64 `json:"remaining,omitempty"`
 	// Next is the After of the next request. It is empty if all were reached, or, with
 	// Remaining, if the time ended so early that the dry run must be made again.

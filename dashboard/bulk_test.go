@@ -9,6 +9,7 @@ import (
 	"net/url"
 	"regexp"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -175,6 +176,31 @@ func TestRunsThatAreRefusedDoNotKeepThoseBehindThem(t *testing.T) {
 		require.Equal(t, 5, refused)
 		require.Equal(t, "waiting", s.until("bad-new", "waiting").Status)
 	})
+}
+
+func TestABulkActWhoseTimeEndsSaysHowManyRunsItDidNotReach(t *testing.T) {
+	patience := time.Second
+	for name, filter := range map[string]map[string][]string{"a filter": {"workflow": {"checkout"}}, "a search": {"q": {"bad"}}} {
+		t.Run(name, func(t *testing.T) {
+			o := dashboard.Options{Patience: patience, Authorize: func(_ context.Context, a dashboard.Action, id string) error {
+				if a == dashboard.ActionCancel && id == "bad-1" {
+					<-time.After(2 * patience)
+				}
+				return nil
+			}}
+			onStores(t, o, func(t *testing.T, s *site) {
+				for i := range 4 {
+					s.asks(fmt.Sprint("bad-", i))
+				}
+				out, err := s.c.CancelAll(t.Context(), client.BulkRequest{Filter: filter, Matching: 4})
+				require.NoError(t, err)
+				require.Equal(t, 1, out.Done)
+				require.Zero(t, out.Refused)
+				require.EqualValues(t, 3, out.Remaining)
+				require.Empty(t, out.Next, "the dry run must be made again")
+			})
+		})
+	}
 }
 
 func TestASearchActsSliceBySlice(t *testing.T) {

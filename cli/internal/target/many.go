@@ -3,6 +3,7 @@ package target
 import (
 	"context"
 	"errors"
+	"fmt"
 
 	"github.com/holdfast-dev/holdfast/cli/internal/show"
 	"github.com/holdfast-dev/holdfast/client"
@@ -73,8 +74,11 @@ func (r *Remote) onAll(ctx context.Context, act func(context.Context, client.Bul
 			}
 			each(o.RunID, refused)
 		}
-		if out.Next == "" || out.Remaining == 0 {
+		switch {
+		case out.Remaining == 0:
 			return nil
+		case out.Next == "":
+			return fmt.Errorf("the server's time ended before it reached all runs, and %d are left: run the command again", out.Remaining)
 		}
 		req.After, req.Matching = out.Next, out.Remaining
 	}

@@ -130,6 +130,8 @@ func (ac *Acts) OnMany(r *http.Request, act BulkAct, req *client.BulkRequest) (c
 	}
 	if out.Next = l.CursorBehind(chosen.from(len(out.Runs))); out.Next != "" && !l.Scans() {
 		out.Remaining = max(out.Matching-int64(len(out.Runs)), 0)
+	} else if out.Next == "" && len(out.Runs) < len(rows) { // the time ended within the first page
+		out.Remaining = max(out.Matching, int64(len(rows))) - int64(len(out.Runs))
 	}
 	if !req.DryRun && req.After != "" && out.Remaining == 0 && !l.Scans() {
 		out.Next = "" // the runs that still match have appeared since the dry run
