@@ -93,7 +93,7 @@ func TestTheTextOfAnErrorDoesNotStutter(t *testing.T) {
 	for _, b := range backends {
 		t.Run(b.name, func(t *testing.T) {
 			b.run(t, func(t *testing.T) {
-				st, err := b.fresh(t)()()
+				st, err := b.fresh(t)().open()
 				require.NoError(t, err)
 				defer func() { require.NoError(t, st.Close()) }()
 				waits := durable.Define("waits", func(ctx context.Context, _ int) (int, error) { return durable.Await[int](ctx, "go") })
