@@ -1,0 +1,51 @@
+package durable_test
+
+import (
+	"context"
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/holdfast-dev/holdfast/durable"
+	"github.com/holdfast-dev/holdfast/operate"
+	"github.com/holdfast-dev/holdfast/store"
+)
+
+// A run says in its row that it is running again, or waits. If the store refuses such a
+// write, the function is not told of it as if it were what a branch has come to: a replay
+// would not see it. The run is parked.
+func TestARefusedWriteOfTheRowIsNotTheOutcomeOfAWait(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		wf := durable.Define("w", func(ctx context.Context, _ int) (string, error) {
+			f := durable.Go(ctx, "b", func(ctx context.Context) (int, error) {
+				if err := durable.Sleep(ctx, time.Hour); err != nil {
+					return 0, err
+				}
+				return 0, durable.Do(ctx, "work", func(context.Context) error { time.Sleep(time.Hour); return nil })
+			})
+			_, err := f.Wait(ctx)
+			return durable.Step(ctx, "after", func(context.Context) (string, error) { return fmt.Sprint(err), nil })
+		})
+		w.boot(t, durable.Options{Workflows: []durable.Definition{wf}, UnloadAfter: time.Nanosecond})
+		start(t, w, wf, "r", 0)
+		pass(30 * time.Minute)
+		refused := 0
+		w.disk.tamper(func(batch []store.Change, forward func() []error) []error {
+			if refused == 0 && len(batch[0].Events) == 0 && batch[0].Row != nil {
+				refused++
+				return all(batch, store.ErrInvalid)
+			}
+			return forward()
+		})
+		pass(40 * time.Minute)
+		require.Equal(t, 1, refused)
+		require.Equal(t, durable.CodeUnrecorded, w.row("r").Code, w.story("r"))
+		_, err := operate.On(w.eng).Resume(w.ctx(), "r", operate.ResumeOptions{})
+		require.NoError(t, err)
+		out, err := wait(t, w, wf, "r")
+		require.NoError(t, err)
+		require.Equal(t, "<nil>", out)
+	})
+}
