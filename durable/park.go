@@ -167,13 +167,13 @@ func (wt *runWaits) sync() error {
 	if !wt.rowStale() {
 		return nil
 	}
-	return wt.run.kept(wt.run.write(&commit.Write{}))
+	return kept(wt.run, wt.run.write(&commit.Write{}))
 }
 
 // kept returns err, the answer to a write of the row alone. If the store refuses that
 // write, the run is parked: the workflow function must not take the refusal for the
 // outcome of what it waits for, which a replay would not see.
-func (r *run) kept(err error) error {
+func kept(r *run, err error) error {
 	if definite(err) {
 		return r.unrecorded("a wait", err)
 	}
@@ -203,7 +203,7 @@ func (cd *claimedAs) recordRunning() error {
 	}
 	// Not by run.write, which would end the trial of a suspect before the suspected body
 	// has run.
-	return r.kept(r.eng.committer.Commit(context.Background(), &r.log, &commit.Write{}))
+	return kept(r, r.eng.committer.Commit(context.Background(), &r.log, &commit.Write{}))
 }
 
 // waitFor waits until ready is closed, the time of p has come, or no further

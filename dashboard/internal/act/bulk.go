@@ -128,11 +128,8 @@ func (ac *Acts) OnMany(r *http.Request, act BulkAct, req *client.BulkRequest) (c
 	if err := r.Context().Err(); err != nil {
 		return out, err
 	}
-	if out.Next = l.CursorBehind(chosen.from(len(out.Runs))); out.Next != "" && !l.Scans() {
-		out.Remaining = max(out.Matching-int64(len(out.Runs)), 0)
-	} else if out.Next == "" && len(out.Runs) < len(rows) { // the time ended within the first page
-		out.Remaining = max(out.Matching, int64(len(rows))) - int64(len(out.Runs))
-	}
+	out.Next = l.CursorBehind(chosen.from(len(out.Runs)))
+	out.Remaining = remaining(&out, l, len(rows))
 	if !req.DryRun && req.After != "" && out.Remaining == 0 && !l.Scans() {
 		out.Next = "" // the runs that still match have appeared since the dry run
 	}
@@ -140,6 +137,18 @@ func (ac *Acts) OnMany(r *http.Request, act BulkAct, req *client.BulkRequest) (c
 		ac.Log.Info("dashboard: acted on many runs", "act", act.Name, "filter", req.Filter, "user", ac.Who(r), "done", out.Done, "refused", out.Refused, "remaining", out.Remaining)
 	}
 	return out, nil
+}
+
+// remaining says how many of the runs that match were not reached, of which chosen were read.
+func remaining(out *client.Bulk, l *read.Listing, chosen int) int64 {
+	reached := int64(len(out.Runs))
+	switch {
+	case out.Next != "" && !l.Scans():
+		return max(out.Matching-reached, 0)
+	case out.Next == "" && len(out.Runs) < chosen: // the time ended within the first page
+		return max(out.Matching, int64(chosen)) - reached
+	}
+	return 0
 }
 
 // outcome adds the outcome for a run.
