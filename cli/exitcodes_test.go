@@ -134,13 +134,14 @@ var outcomes = map[string][]outcome{
 	"schema migrate": {{"schema migrate --yes", 0}, {"schema migrate --dry-run", 0}},
 	"schema backup":  {{"schema backup new.db", 0}, {"schema backup backup.db", 2}},
 	"schema restore": {{"schema restore backup.db --yes", 0}, {"schema restore nosuch.db --yes", 3}, {"schema restore garbage --yes", 4}},
+	"version":        {{"version", 0}, {"version --json", 0}},
 	"doctor":         {{"doctor --store empty.db", 0}, {"doctor --store damaged.db", 6}, {"doctor", 6}, {"doctor --quick --all", 2}},
 	"completion":     {{"completion bash", 0}, {"completion csh", 2}},
 }
 
 // Commands that open neither a store nor a server, or not the one that is named.
 var (
-	opensNothing = []string{"completion"}
+	opensNothing = []string{"completion", "version"}
 	opensArchive = []string{"history", "archive list", "archive show"}
 )
 

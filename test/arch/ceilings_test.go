@@ -14,7 +14,7 @@ import (
 // prints the figures of today. Lines, and references upward where there are many, are rounded up, so that a repair has room.
 var (
 	packageCeilings = map[string]struct{ files, lines, upward, longestFile, longestFunc int }{
-		"durable":          {86, 16900, 134, 530, 80},
+		"durable":          {86, 16900, 135, 530, 80},
 		"operate":          {28, 6000, 3, 545, 70},
 		"internal/claims":  {23, 3150, 6, 330, 47},
 		"internal/commit":  {16, 2100, 7, 380, 47},
@@ -34,7 +34,7 @@ var (
 		"dashboard/internal/web":    {5, 450, 0, 190, 30},
 		"dashboard/internal/read":   {9, 1000, 3, 260, 57},
 		"dashboard/internal/stream": {7, 1250, 5, 460, 55},
-		"dashboard/internal/act":    {10, 1350, 4, 290, 60},
+		"dashboard/internal/act":    {10, 1350, 4, 300, 60},
 		"dashboard/internal/api":    {8, 650, 0, 150, 55},
 		"dashboard/internal/pages":  {26, 3950, 3, 330, 66},
 	}
