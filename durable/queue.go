@@ -16,7 +16,8 @@ import (
 // limits.
 //
 // A run holds a place in its queue from when it begins until it has ended, or has stopped without an
-// outcome (it was interrupted, parked or paused): also while it sleeps or waits. So a limit holds
+// outcome (it was interrupted, parked, or paused while it was executed): also while it sleeps or
+// waits, and if it is paused then. So a limit holds
 // for runs that wake up, too, and a run that waits for another run of its own queue may wait for
 // ever: let a child have another queue than its parent, if either has a limit.
 //
