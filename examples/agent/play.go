@@ -92,7 +92,10 @@ func (s *stage) killedThreeTimes(ctx context.Context) (*demo.Process, error) {
 	if err := os.WriteFile(slow, nil, 0o600); err != nil {
 		return nil, err
 	}
-	if err := s.agentKilled(ctx, func() (bool, error) { return s.contains(refundsName, " 7 40 EUR") }); err != nil {
+	if err := s.agentKilled(ctx, func() (bool, error) {
+		paid, err := s.contains(refundsName, " 7 40 EUR")
+		return paid && s.tl.Said("refund 40 EUR for order 7"), err
+	}); err != nil {
 		return nil, err
 	}
 	if err := os.Remove(slow); err != nil {

@@ -64,7 +64,7 @@ func StoreError(err error) error {
 // noRun is the store's answer that a run does not exist, in a text that names the run already.
 type noRun struct{ *store.NotFoundError }
 
-func (e *noRun) Error() string { return "it does not exist" }
+func (e *noRun) Error() string { return "not found" }
 func (e *noRun) Unwrap() error { return e.NotFoundError }
 
 // answered reports whether err is an answer of the store, or says what is wrong with its

@@ -166,7 +166,7 @@ func (c *claiming) takeSeen(ctx context.Context, list []*seen, all *census) (lef
 			c.add(k.No, k.row)
 			continue
 		case unknown:
-			c.store.claims.add(unsettledClaim{no: k.No, executor: c.claim.Executor, epoch: k.row.Epoch, seq: k.row.Last.Seq})
+			c.store.claims.add(unsettledClaim{no: k.No, executor: c.claim.Executor, epoch: k.row.Epoch, seq: k.row.Last.Seq, unbegun: true})
 		}
 		left = append(left, k.Run)
 	}

@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/jmoiron/sqlx"
 	"github.com/stretchr/testify/require"
 
 	"github.com/holdfast-dev/holdfast/store"
@@ -128,4 +129,47 @@ func TestANamedClaimWhoseAnswerIsLostIsReturnedAllTheSame(t *testing.T) {
 		_, events := load(t, o.Store, id)
 		require.Len(t, events, 2, "claimed once")
 	}
+}
+
+// The answer is lost, and the server begins with the statement only once the claim has looked
+// whether it took effect: it takes nothing that the claim does not return.
+func TestANamedClaimThatTheServerBeginsLateTakesNothingThatIsNotReturned(t *testing.T) {
+	o := newOrphans(t, 1)
+	db := sqlx.MustConnect("postgres", o.dsn)
+	defer db.Close()
+	var held *sqlx.Tx // keeps the statement from beginning
+	p := proxy.New(t, proxy.Target(o.dsn))
+	looked := false
+	p.SetPolicy(func(r proxy.Request) proxy.Action {
+		text := strings.Join(r.SQL, "")
+		switch {
+		case !r.Executes:
+		case held == nil && strings.Contains(text, "take_runs for runs that were seen"):
+			held = db.MustBegin()
+			held.MustExec("LOCK TABLE durable_events IN EXCLUSIVE MODE")
+			return proxy.CutBlind
+		case held != nil && strings.Contains(text, "For a claim whose answer was lost"):
+			looked = true
+		case looked && strings.HasPrefix(text, "BEGIN"): // the claim goes on
+			looked = false
+			require.NoError(t, held.Rollback())
+			require.Eventually(t, func() bool {
+				var active int
+				err := db.Get(&active, "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND state = 'active' AND query LIKE '%take_runs for runs that were seen%' AND pid <> pg_backend_pid()")
+				return err == nil && active == 0
+			}, 10*time.Second, time.Millisecond)
+		}
+		return proxy.Pass
+	})
+	s := openOptions(t, p.DSN(o.dsn), postgres.Options{NoPresence: true})
+	got := 0
+	for range 3 {
+		runs, err := s.Claim(t.Context(), store.Claim{Executor: "e", Serves: serves, Max: 10, IDs: o.ids})
+		require.NoError(t, err)
+		got += len(runs)
+	}
+	require.False(t, looked, "the statement was let go")
+	require.Equal(t, 1, got)
+	_, events := load(t, o.Store, o.ids[0])
+	require.Len(t, events, 2, "claimed once")
 }

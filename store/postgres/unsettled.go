@@ -19,6 +19,7 @@ type unsettledClaim struct {
 	executor string
 	epoch    int64
 	seq      int64
+	unbegun  bool // the server may not have begun with it yet, and have nothing locked
 }
 
 func (u *unsettled) add(c unsettledClaim) {
@@ -45,7 +46,9 @@ func (u *unsettled) of(executor string) (mine []unsettledClaim) {
 //
 // A claim that is not visible may still take effect as long as the server works
 // on it. It then holds the row's lock, so locking the row first gives a definite
-// answer. If another transaction holds that lock, a later call finds out.
+// answer. If another transaction holds that lock, a later call finds out. A claim that is a
+// single statement may not hold a lock yet; one that is not visible is kept from taking effect
+// later by a new version of the row.
 func (c *claiming) settle(ctx context.Context) error {
 	mine := c.store.claims.of(c.claim.Executor)
 	for i, u := range mine {
@@ -86,6 +89,12 @@ func (c *claiming) look(w *wire, u unsettledClaim) error {
 	}
 	if err != nil {
 		return err
+	}
+	if run == nil && u.unbegun {
+		if _, err := w.exec("renew_run", u.no); err != nil {
+			return err
+		}
+		return w.commit()
 	}
 	w.rollback()
 	if run != nil && !slices.Contains(c.numbers, u.no) {

@@ -74,14 +74,14 @@ func label(run, root string, e *store.Event) string {
 const probationLabel = "probation: "
 
 // mailLabel names a message, with its id if that is the same in every trial:
-// those of requests and pauses are the engine's own, and that of a child has the
+// those of requests, pauses and cancels are the engine's own, and that of a child has the
 // moment at which the child was made.
 func mailLabel(root string, m *store.Message) string {
 	s := fmt.Sprintf("mail to %s: %s", strings.Replace(m.To, root, "r", 1), m.Kind)
 	if m.Name != "" {
 		s += " " + m.Name
 	}
-	if m.Kind != store.KindRequest && m.Kind != store.KindPause {
+	if m.Kind != store.KindRequest && m.Kind != store.KindPause && m.Kind != store.KindCancel {
 		id, _, _ := strings.Cut(m.ID, "@")
 		s += " " + strings.Replace(id, root, "r", 1)
 	}

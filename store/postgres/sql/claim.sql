@@ -216,5 +216,10 @@ SELECT r.no, r.id, r.workflow, r.initial_version, r.parent, r.parent_key, r.fork
 FROM durable_runs r JOIN durable_events e ON e.run_no = r.no AND e.seq = $4
 WHERE r.no = $1 AND r.owner = $2 AND r.epoch = $3 AND e.epoch = $3
 
+-- name: renew_run (own)
+-- Nothing but another version of the row: a take_seen that the server has yet to begin leaves the
+-- run out then.
+UPDATE durable_runs SET owner = owner WHERE no = $1
+
 -- name: lock_run (own)
 SELECT no FROM durable_runs WHERE no = $1 FOR UPDATE
