@@ -31,7 +31,7 @@ var (
 		"cli/internal/target": {11, 2600, 10, 540, 54},
 
 		"dashboard/internal/view":   {15, 2350, 1, 330, 50},
-		"dashboard/internal/web":    {5, 450, 0, 190, 30},
+		"dashboard/internal/web":    {5, 450, 0, 200, 30},
 		"dashboard/internal/read":   {9, 1000, 3, 260, 57},
 		"dashboard/internal/stream": {7, 1250, 5, 460, 55},
 		"dashboard/internal/act":    {10, 1350, 4, 300, 60},

@@ -55,7 +55,7 @@ func (rd *Reader) Run(ctx context.Context, id string) (client.Run, error) {
 	// before the executors, so that an executor that claims the run in between is known.
 	hist, err := rd.Engine.Store().Load(ctx, id, newest)
 	if err != nil {
-		return client.Run{}, fmt.Errorf("run %s: %w", id, err)
+		return client.Run{}, fmt.Errorf("run %s: %w", id, web.Unavailable(err))
 	}
 	info.Run = hist.Run
 	executors, err := rd.Executors(ctx)
@@ -105,7 +105,7 @@ func (rd *Reader) Outline(ctx context.Context, id string) (*outline.Outline, err
 	// between is known.
 	hist, err := rd.Engine.Store().Load(ctx, id, store.Cursor{All: true})
 	if err != nil {
-		return nil, fmt.Errorf("run %s: %w", id, err)
+		return nil, fmt.Errorf("run %s: %w", id, web.Unavailable(err))
 	}
 	executors, err := rd.Engine.Store().Executors(ctx)
 	if err != nil {
@@ -163,7 +163,7 @@ func (rd *Reader) executing(run *store.Run) string {
 func (rd *Reader) Event(r *http.Request, id string, seq int64) (*store.Event, error) {
 	hist, err := rd.Engine.Store().Load(r.Context(), id, store.Cursor{All: true, After: seq - 1, AfterMessage: 1<<63 - 1})
 	if err != nil {
-		return nil, fmt.Errorf("run %s: %w", id, err)
+		return nil, fmt.Errorf("run %s: %w", id, web.Unavailable(err))
 	}
 	for e, err := range hist.Events {
 		if err != nil {

@@ -151,6 +151,9 @@ func problem(code, message, next string) client.Problem {
 // Unavailable marks an error of the store that the table does not know: the store could
 // not be reached.
 func Unavailable(err error) error {
+	if missing, ok := err.(*store.NotFoundError); ok {
+		return &noRun{missing}
+	}
 	for _, m := range meanings {
 		if m.is(err) {
 			return err
@@ -158,6 +161,12 @@ func Unavailable(err error) error {
 	}
 	return fmt.Errorf("%w: %w", durable.ErrUnavailable, err)
 }
+
+// noRun is the store's answer that a run does not exist, in a text that names the run already.
+type noRun struct{ *store.NotFoundError }
+
+func (e *noRun) Error() string { return "not found" }
+func (e *noRun) Unwrap() error { return e.NotFoundError }
 
 // A caller over HTTP is advised something that it can do: a route, in the form "POST
 // /api/runs/order-42/pause", or a command of the terminal where there is no route. A test
