@@ -35,26 +35,7 @@ func TestAChildWhoseChosenIDBeginsLikeADerivedOneIsHeardWhenTheIDIsUsedAgain(t *
 		t.Run(name, func(t *testing.T) {
 			inWorld(t, func(t *testing.T, w *world) {
 				lives := 0
-				kid := durable.Define("kid", func(ctx context.Context, _ int) (int, error) {
-					if err := durable.Sleep(ctx, time.Second); err != nil {
-						return 0, err
-					}
-					return durable.Step(ctx, "s", func(context.Context) (int, error) { lives++; return lives, nil })
-				})
-				parent := durable.Define("parent", func(ctx context.Context, _ int) (int, error) {
-					if err := durable.Do(ctx, "before", doNothing); err != nil {
-						return 0, err
-					}
-					n, err := kid.Run(ctx, c.id, 0)
-					if err != nil {
-						return 0, err
-					}
-					next, err := durable.Await[string](ctx, "next")
-					if err == nil && next == "continue" {
-						return 0, durable.Continue(ctx, 0)
-					}
-					return n, err
-				})
+				parent, kid := againAndAgain(c.id, &lives)
 				w.boot(t, with(parent, kid))
 				start(t, w, parent, "p", 0)
 				w.eventually(c.id, store.Completed)

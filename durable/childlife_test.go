@@ -35,26 +35,7 @@ func TestAChildWithAnIdThatWasUsedBeforeTellsItsOwnOutcome(t *testing.T) {
 			t.Run(name+", first told by "+sender, func(t *testing.T) {
 				inWorld(t, func(t *testing.T, w *world) {
 					lives := 0
-					kid := durable.Define("kid", func(ctx context.Context, _ int) (int, error) {
-						if err := durable.Sleep(ctx, time.Second); err != nil {
-							return 0, err
-						}
-						return durable.Step(ctx, "s", func(context.Context) (int, error) { lives++; return lives, nil })
-					})
-					parent := durable.Define("parent", func(ctx context.Context, _ int) (int, error) {
-						if err := durable.Do(ctx, "before", doNothing); err != nil {
-							return 0, err
-						}
-						n, err := kid.Run(ctx, "chosen", 0)
-						if err != nil {
-							return 0, err
-						}
-						next, err := durable.Await[string](ctx, "next")
-						if err == nil && next == "continue" {
-							return 0, durable.Continue(ctx, 0)
-						}
-						return n, err
-					})
+					parent, kid := againAndAgain("chosen", &lives)
 					w.boot(t, with(parent, kid))
 					if sender != "this version" {
 						w.disk.tamper(asBefore)
@@ -144,4 +125,30 @@ func TestAChildThatACutHasLeftBehindIsHeardOnTheNewBranch(t *testing.T) {
 			})
 		})
 	}
+}
+
+// againAndAgain is a parent that runs a child under an id of its choice, once a generation or
+// after each cut, and the child, which returns the number of its life.
+func againAndAgain(id string, lives *int) (parent, kid *durable.Workflow[int, int]) {
+	kid = durable.Define("kid", func(ctx context.Context, _ int) (int, error) {
+		if err := durable.Sleep(ctx, time.Second); err != nil {
+			return 0, err
+		}
+		return durable.Step(ctx, "s", func(context.Context) (int, error) { *lives++; return *lives, nil })
+	})
+	parent = durable.Define("parent", func(ctx context.Context, _ int) (int, error) {
+		if err := durable.Do(ctx, "before", doNothing); err != nil {
+			return 0, err
+		}
+		n, err := kid.Run(ctx, id, 0)
+		if err != nil {
+			return 0, err
+		}
+		next, err := durable.Await[string](ctx, "next")
+		if err == nil && next == "continue" {
+			return 0, durable.Continue(ctx, 0)
+		}
+		return n, err
+	})
+	return parent, kid
 }

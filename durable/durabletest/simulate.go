@@ -103,17 +103,11 @@ func (s *survival) disturb(ctx context.Context, want *lived) error {
 // failed executes a run of which an attempt fails. If the run makes it again, it must come to
 // the same as the undisturbed one.
 func (s *survival) failed(ctx context.Context, want *lived, how, key string) error {
-	got, err := s.lives(ctx, s.birth, nil, nil)
+	got, err := s.reachesAnEnd(ctx, s.birth, how, nil)
 	if err != nil {
-		return within(how, err)
-	}
-	defer func() { _ = got.data.Close() }()
-	if got.record.row.Status == store.Interrupted {
-		return broken(how, got.record.row.Reason)
-	}
-	if err := got.holds(how); err != nil {
 		return err
 	}
+	defer func() { _ = got.data.Close() }()
 	again := index(got.record.calls)[callID{key, store.StepCompleted}] != nil
 	if again && !s.mayVary(key) && sameOutcome(want.record, got.record) && got.world != want.world {
 		return &breach{fmt.Sprintf("durabletest: the workflow does not survive: %s, and was made again\nIt came to the same, and has left another world:\n  undisturbed: %s\n  disturbed:   %s\n%s", how, short(want.world), short(got.world), effects)}

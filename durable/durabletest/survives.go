@@ -337,18 +337,31 @@ func (s *survival) replayOnce(ctx context.Context, l *lived, how string) error {
 // stopped executes a run that is cancelled or runs late, and checks that it reaches
 // an end that can be replayed.
 func (s *survival) stopped(ctx context.Context, b *birth, how string, at *stop) error {
-	got, err := s.lives(ctx, b, nil, at)
+	got, err := s.reachesAnEnd(ctx, b, how, at)
 	if err != nil {
-		return within(how, err)
-	}
-	defer func() { _ = got.data.Close() }()
-	if got.record.row.Status == store.Interrupted {
-		return broken(how, got.record.row.Reason)
-	}
-	if err := got.holds(how); err != nil {
 		return err
 	}
+	defer func() { _ = got.data.Close() }()
 	return s.replayOnce(ctx, got, how)
+}
+
+// reachesAnEnd executes a run that must reach an end at which all that is declared holds. The
+// caller closes its data.
+func (s *survival) reachesAnEnd(ctx context.Context, b *birth, how string, at *stop) (*lived, error) {
+	got, err := s.lives(ctx, b, nil, at)
+	if err != nil {
+		return nil, within(how, err)
+	}
+	if got.record.row.Status == store.Interrupted {
+		err = broken(how, got.record.row.Reason)
+	} else {
+		err = got.holds(how)
+	}
+	if err != nil {
+		_ = got.data.Close()
+		return nil, err
+	}
+	return got, nil
 }
 
 // pauses holds the times between two replays of the same history, so that seconds,

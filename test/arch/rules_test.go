@@ -85,7 +85,7 @@ var rules = []rule{
 	{path: "dashboard", ours: []string{"client", "durable", "operate"}, modules: []string{otel, otel + "/trace"}},
 	// The rooms of the dashboard: each knows those before it.
 	{path: "dashboard/internal/view", ours: []string{"client", "durable", "operate", "store", "internal/envelope", "internal/outline", "internal/visible", "internal/wire"}, notStd: []string{"net/http"}},
-	{path: "dashboard/internal/web", ours: []string{"client", "durable", "operate", "store", "dashboard/internal/view"}},
+	{path: "dashboard/internal/web", ours: []string{"client", "durable", "operate", "store", "dashboard/internal/view", "internal/commit"}},
 	{path: "dashboard/internal/read", ours: []string{"client", "durable", "operate", "store", "internal/outline", "dashboard/internal/view", "dashboard/internal/web"}},
 	{path: "dashboard/internal/stream", ours: []string{"client", "durable", "operate", "store", "dashboard/internal/view", "dashboard/internal/web", "dashboard/internal/read"}},
 	{path: "dashboard/internal/act", ours: []string{"client", "durable", "operate", "store", "internal/outline", "dashboard/internal/view", "dashboard/internal/web", "dashboard/internal/read"}},

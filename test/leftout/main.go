@@ -1,14 +1,24 @@
 // Command leftout says at the end of `make test` which tests were left out for want of
-// a browser or a server: go test shows no output of a package that has not failed.
+// a browser, a server or strace: go test shows no output of a package that has not failed.
 package main
 
 import (
 	"fmt"
 	"os"
+	"os/exec"
+	"runtime"
 
 	"github.com/holdfast-dev/holdfast/test/browsertest"
 	"github.com/holdfast-dev/holdfast/test/pgtest"
 )
+
+// traced says what test/syscalls needs.
+func traced() (string, error) {
+	if _, err := exec.LookPath("strace"); err == nil || runtime.GOOS != "linux" {
+		return "", nil
+	}
+	return "the tests that make system calls of SQLite fail were left out: there is no strace in the PATH. Install strace to run them", nil
+}
 
 func main() {
 	browser := func() (string, error) {
@@ -16,7 +26,7 @@ func main() {
 		return line, err
 	}
 	failed := false
-	for _, leftOut := range []func() (string, error){browser, pgtest.LeftOut} {
+	for _, leftOut := range []func() (string, error){browser, pgtest.LeftOut, traced} {
 		line, err := leftOut()
 		if err != nil {
 			fmt.Fprintln(os.Stderr, err)

@@ -44,8 +44,7 @@ func (r *Remote) said(err error) error {
 	case err == nil || errors.Is(err, context.Canceled):
 		return err
 	case errors.Is(err, client.ErrUnreachable):
-		f := &show.Failure{Code: "server_not_running", Exit: show.ExitUnreachable, Message: "Server not running", Next: "Start it, or: " + r.commands.ThisWith("--store", "DSN"), Err: err}
-		return f
+		return &show.Failure{Code: "server_not_running", Exit: show.ExitUnreachable, Message: "Server not running", Next: "Start it, or: " + r.commands.ThisWith("--store", "DSN"), Err: err}
 	case !errors.As(err, &e):
 		return err
 	}

@@ -9,6 +9,7 @@ import (
 	"github.com/holdfast-dev/holdfast/client"
 	"github.com/holdfast-dev/holdfast/dashboard/internal/view"
 	"github.com/holdfast-dev/holdfast/durable"
+	"github.com/holdfast-dev/holdfast/internal/commit"
 	"github.com/holdfast-dev/holdfast/operate"
 	"github.com/holdfast-dev/holdfast/store"
 )
@@ -151,8 +152,8 @@ func problem(code, message, next string) client.Problem {
 // Unavailable marks an error of the store that the table does not know: the store could
 // not be reached.
 func Unavailable(err error) error {
-	if missing, ok := err.(*store.NotFoundError); ok {
-		return &noRun{missing}
+	if errors.Is(err, store.ErrNotFound) {
+		return commit.StoreError(err)
 	}
 	for _, m := range meanings {
 		if m.is(err) {
@@ -161,12 +162,6 @@ func Unavailable(err error) error {
 	}
 	return fmt.Errorf("%w: %w", durable.ErrUnavailable, err)
 }
-
-// noRun is the store's answer that a run does not exist, in a text that names the run already.
-type noRun struct{ *store.NotFoundError }
-
-func (e *noRun) Error() string { return "not found" }
-func (e *noRun) Unwrap() error { return e.NotFoundError }
 
 // A caller over HTTP is advised something that it can do: a route, in the form "POST
 // /api/runs/order-42/pause", or a command of the terminal where there is no route. A test
