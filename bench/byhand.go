@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
@@ -52,18 +53,38 @@ func (h *hand) commit(c store.Change) error {
 
 // create creates a run, with the first two events that an engine writes.
 func (h *hand) create() (*log, error) {
+	l, c := h.creation()
+	return l, h.commit(c)
+}
+
+// creation returns the change that creates a run.
+func (h *hand) creation() (*log, store.Change) {
 	h.runs++
 	l := &log{id: fmt.Sprintf("by-hand-%s%d", h.name, h.runs)}
 	now := store.TimeOf(time.Now())
 	row := &store.Run{ID: l.id, Workflow: "start", InitialVersion: "1", Version: "1", Status: store.Running, Owner: "hand", Epoch: 1, CreatedAt: now, StartedAt: now}
 	data := []byte(`{"workflow":"start","version":"1"}`)
 	events := []store.Event{l.event(store.WorkflowCreated, "", data, byHandPayload), l.event(store.WorkflowStarted, "", data, nil)}
-	return l, h.commit(store.Change{RunID: l.id, Expect: store.Expect{Absent: true}, Create: row, Events: events})
+	return l, store.Change{RunID: l.id, Expect: store.Expect{Absent: true}, Create: row, Events: events}
 }
 
 // step appends the outcome of a step.
 func (h *hand) step(l *log) error {
-	return h.commit(store.Change{RunID: l.id, Expect: expect, Events: []store.Event{l.event(store.StepCompleted, "step", nil, byHandPayload)}})
+	return h.commit(l.step())
+}
+
+// step returns the change that records the outcome of a step.
+func (l *log) step() store.Change {
+	return store.Change{RunID: l.id, Expect: expect, Events: []store.Event{l.event(store.StepCompleted, "step", nil, byHandPayload)}}
+}
+
+// end returns the change that records that the run has completed.
+func (l *log) end() store.Change {
+	status, ended := store.Completed, store.TimeOf(time.Now())
+	return store.Change{
+		RunID: l.id, Expect: expect, Yield: true, Release: true, Events: []store.Event{l.event(store.WorkflowCompleted, "", nil, byHandPayload)},
+		Row: &store.RowPatch{Status: &status, EndedAt: &ended, WakeAt: new(store.Time)},
+	}
 }
 
 var byHandPayload = []byte("hf1 json int - - dbea4e35\n1")
@@ -77,11 +98,56 @@ func (h *hand) run() error {
 	if err := h.step(l); err != nil {
 		return err
 	}
-	status, ended := store.Completed, store.TimeOf(time.Now())
-	return h.commit(store.Change{
-		RunID: l.id, Expect: expect, Yield: true, Release: true, Events: []store.Event{l.event(store.WorkflowCompleted, "", nil, byHandPayload)},
-		Row: &store.RowPatch{Status: &status, EndedAt: &ended, WakeAt: new(store.Time)},
-	})
+	return h.commit(l.end())
+}
+
+// steps returns a block of n steps of a lone run, in microseconds a step.
+func (h *hand) steps(n int) block {
+	var l *log
+	return func() (_ float64, err error) {
+		if l == nil || l.seq > blocksPerRun*int64(n) {
+			if l, err = h.create(); err != nil {
+				return 0, err
+			}
+		}
+		began := time.Now()
+		for range n {
+			if err := h.step(l); err != nil {
+				return 0, err
+			}
+		}
+		return micros(time.Since(began)) / float64(n), nil
+	}
+}
+
+// crowds returns a block of the runs of FAN, in durable changes a second: each commit has a
+// change of each of the runs that are there at once.
+func (h *hand) crowds() block {
+	return func() (float64, error) {
+		began := time.Now()
+		for range fanRuns / fanAtOnce {
+			logs, batch := make([]*log, fanAtOnce), make([]store.Change, fanAtOnce)
+			for i := range logs {
+				logs[i], batch[i] = h.creation()
+			}
+			for made := 0; ; made++ {
+				if err := errors.Join(h.s.Commit(context.Background(), batch)...); err != nil {
+					return 0, err
+				}
+				if made > fanSteps {
+					break
+				}
+				for i, l := range logs {
+					if made < fanSteps {
+						batch[i] = l.step()
+					} else {
+						batch[i] = l.end()
+					}
+				}
+			}
+		}
+		return float64(fanRuns*fanChanges) / time.Since(began).Seconds(), nil
+	}
 }
 
 // starts makes n runs, and returns the median of how long one took, in microseconds.

@@ -41,6 +41,8 @@ var tiny = size{
 
 // waiting are the cases of structure and waiting, and the results of each.
 var waiting = map[string][]string{
+	"SEQ":      {"SEQ", "SEQ by hand"},
+	"FAN":      {"FAN", "FAN by hand"},
 	"PAR":      {"PAR", "PAR branch"},
 	"MAP":      {"MAP"},
 	"TX":       {"TX"},

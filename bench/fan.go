@@ -27,7 +27,7 @@ const (
 // single inserts: what sharing commits is worth.
 func fan(ctx context.Context, t *target, n size) ([]result, error) {
 	w := durable.Define("fan", func(ctx context.Context, _ int) (int, error) { return steps(ctx, fanSteps) })
-	var measured []pair
+	var measured, hands []pair
 	err := withFloor(ctx, t, func(ctx context.Context, f *floor) (err error) {
 		round := 0
 		floor := func() (float64, error) {
@@ -39,13 +39,16 @@ func fan(ctx context.Context, t *target, n size) ([]result, error) {
 			d, err := crowd(ctx, w, round)
 			return float64(fanRuns*fanChanges) / d.Seconds(), err
 		}
-		measured, err = pairs(n.fanPairs, floor, ours)
+		if measured, err = pairs(n.fanPairs, floor, ours); err != nil {
+			return err
+		}
+		hands, err = byHand(t, n.fanPairs, floor, (*hand).crowds)
 		return err
 	}, w)
 	if err != nil {
 		return nil, err
 	}
-	return []result{pairedResult("FAN", "changes/s", true, measured)}, nil
+	return []result{pairedResult("FAN", "changes/s", true, measured), pairedResult("FAN by hand", "changes/s", true, hands)}, nil
 }
 
 // lanesOf is how many batches at a time LANES compares with one.

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
@@ -9,23 +10,24 @@ import (
 )
 
 // seq measures the steps of a lone run of 1,000 steps, each a separate durable
-// commit, against single inserts.
+// commit, against single inserts, and the same commits in the store itself.
 func seq(ctx context.Context, t *target, n size) ([]result, error) {
 	work := newStepper()
 	w := durable.Define("seq", work.work)
-	var measured []pair
+	var measured, hands []pair
 	err := withFloor(ctx, t, func(ctx context.Context, f *floor) (err error) {
 		r := &lone{work: work, workflow: w}
 		measured, err = pairs(n.pairs, perOp(ctx, f.singles), func() (float64, error) { return r.block(ctx) })
 		if err != nil {
 			return err
 		}
-		return r.end(ctx)
+		hands, err = byHand(t, n.pairs, perOp(ctx, f.singles), func(h *hand) block { return h.steps(blockSize) })
+		return errors.Join(err, r.end(ctx))
 	}, w)
 	if err != nil {
 		return nil, err
 	}
-	return []result{pairedResult("SEQ", "us/step", false, measured)}, nil
+	return []result{pairedResult("SEQ", "us/step", false, measured), pairedResult("SEQ by hand", "us/step", false, hands)}, nil
 }
 
 // perOp turns a floor into a block whose value is microseconds an operation.
