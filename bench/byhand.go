@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math/rand/v2"
+	"slices"
 	"time"
 
 	"github.com/holdfast-dev/holdfast/store"
@@ -120,33 +122,52 @@ func (h *hand) steps(n int) block {
 	}
 }
 
-// crowds returns a block of the runs of FAN, in durable changes a second: each commit has a
-// change of each of the runs that are there at once.
-func (h *hand) crowds() block {
+// crowd returns a block of the runs of FAN, in durable changes a second: fanAtOnce of them are
+// there at a time, and each commit has the next change of so many, chosen at random, as it is
+// when runs share commits and none waits for all others.
+func (h *hand) crowd(share int) block {
 	return func() (float64, error) {
 		began := time.Now()
-		for range fanRuns / fanAtOnce {
-			logs, batch := make([]*log, fanAtOnce), make([]store.Change, fanAtOnce)
-			for i := range logs {
-				logs[i], batch[i] = h.creation()
+		var live []*next
+		for started := 0; ; {
+			for ; len(live) < fanAtOnce && started < fanRuns; started++ {
+				log, create := h.creation()
+				live = append(live, &next{log: log, change: create})
 			}
-			for made := 0; ; made++ {
-				if err := errors.Join(h.s.Commit(context.Background(), batch)...); err != nil {
-					return 0, err
-				}
-				if made > fanSteps {
-					break
-				}
-				for i, l := range logs {
-					if made < fanSteps {
-						batch[i] = l.step()
-					} else {
-						batch[i] = l.end()
-					}
-				}
+			if len(live) == 0 {
+				return float64(fanRuns*fanChanges) / time.Since(began).Seconds(), nil
 			}
+			rand.Shuffle(len(live), func(i, j int) { live[i], live[j] = live[j], live[i] })
+			var batch []store.Change
+			for _, n := range live[:min(share, len(live))] {
+				batch = append(batch, n.change)
+			}
+			if err := errors.Join(h.s.Commit(context.Background(), batch)...); err != nil {
+				return 0, err
+			}
+			for _, n := range live[:len(batch)] {
+				n.made()
+			}
+			live = slices.DeleteFunc(live, func(n *next) bool { return n.log == nil })
 		}
-		return float64(fanRuns*fanChanges) / time.Since(began).Seconds(), nil
+	}
+}
+
+// next is the next change of a run of FAN.
+type next struct {
+	log     *log // nil when the run has ended
+	change  store.Change
+	changes int // made
+}
+
+func (n *next) made() {
+	switch n.changes++; {
+	case n.changes <= fanSteps:
+		n.change = n.log.step()
+	case n.changes == fanSteps+1:
+		n.change = n.log.end()
+	default:
+		n.log = nil
 	}
 }
 

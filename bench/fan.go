@@ -23,11 +23,17 @@ const (
 	fanFloor = 1000
 )
 
+// fanShares are how many of the runs share a commit when it is made by hand: all of them, and
+// about as many as when an engine executes them.
+var fanShares = []int{fanAtOnce, 70}
+
 // fan measures many concurrent runs, in durable changes a second, against the rate of
-// single inserts: what sharing commits is worth.
+// single inserts: what sharing commits is worth. The same runs by hand say how much of that the
+// store gives.
 func fan(ctx context.Context, t *target, n size) ([]result, error) {
 	w := durable.Define("fan", func(ctx context.Context, _ int) (int, error) { return steps(ctx, fanSteps) })
-	var measured, hands []pair
+	var measured []pair
+	hands := map[int][]pair{}
 	err := withFloor(ctx, t, func(ctx context.Context, f *floor) (err error) {
 		round := 0
 		floor := func() (float64, error) {
@@ -42,13 +48,22 @@ func fan(ctx context.Context, t *target, n size) ([]result, error) {
 		if measured, err = pairs(n.fanPairs, floor, ours); err != nil {
 			return err
 		}
-		hands, err = byHand(t, n.fanPairs, floor, (*hand).crowds)
-		return err
+		for _, share := range fanShares {
+			hands[share], err = byHand(t, n.fanPairs, floor, func(h *hand) block { return h.crowd(share) })
+			if err != nil {
+				return err
+			}
+		}
+		return nil
 	}, w)
 	if err != nil {
 		return nil, err
 	}
-	return []result{pairedResult("FAN", "changes/s", true, measured), pairedResult("FAN by hand", "changes/s", true, hands)}, nil
+	results := []result{pairedResult("FAN", "changes/s", true, measured)}
+	for _, share := range fanShares {
+		results = append(results, pairedResult(fmt.Sprintf("FAN by hand %d", share), "changes/s", true, hands[share]))
+	}
+	return results, nil
 }
 
 // lanesOf is how many batches at a time LANES compares with one.
