@@ -81,12 +81,13 @@ func (src *source) whole(e *store.Event) bool {
 	return e != nil && e.Seq == 1 && row.Last != nil && row.Last.Seq == 2 && row.Inbox == 0
 }
 
-// sizeHint estimates how many calls the history has.
+// sizeHint estimates how many calls the history has. A run that begins has none, and most calls
+// are steps.
 func (src *source) sizeHint() int {
 	if src.run.row.Last == nil {
-		return 16
+		return 0
 	}
-	return int(src.run.row.Last.Steps) + 16
+	return int(src.run.row.Last.Steps)
 }
 
 // gapless returns the events of h, which are a lineage of the run, and checks what the

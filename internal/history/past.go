@@ -283,7 +283,7 @@ func (p *Past) find(e *store.Event, kind CallKind) (*Call, error) {
 	}
 	if len(p.space) == cap(p.space) {
 		// A new block: records that were handed out stay where they are.
-		p.space = make([]Call, 0, 256)
+		p.space = make([]Call, 0, min(256, max(4, 2*cap(p.space))))
 	}
 	p.space = append(p.space, Call{Key: e.Key, Kind: kind, Seq: e.Seq})
 	rec := &p.space[len(p.space)-1]
