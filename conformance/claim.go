@@ -520,7 +520,13 @@ func claimSpares(t *T) {
 	delete(after, "taken")
 	require.Equal(t, before, after, "nothing changed")
 
-	claim.Spare, claim.IDs = func(r *store.Run) bool { return r.ID == "left 0" }, []string{"left 0", "left 1"}
+	t.run(s, "taken too")
+	claim.Max, claim.Spare = 1, func(r *store.Run) bool { return r.ID != "taken too" }
+	runs, err = s.Claim(t.Context(), claim)
+	require.NoError(t, err)
+	require.Equal(t, []string{"taken too"}, ids(runs), "it is due, however many before it are passed over")
+
+	claim.Max, claim.Spare, claim.IDs = len(want), func(r *store.Run) bool { return r.ID == "left 0" }, []string{"left 0", "left 1"}
 	runs, err = s.Claim(t.Context(), claim)
 	require.NoError(t, err)
 	require.Len(t, runs, 1)

@@ -18,6 +18,7 @@ type batch struct {
 	survey *survey
 	list   []line.Run
 	want   int
+	look   int           // how many of them to lock, to find want that are not passed over
 	alone  bool          // the one candidate is to be claimed or left, and nothing else
 	wait   time.Duration // for its lock; 0: it is left if it is locked
 	limits bool          // set: queues with limits were to be locked
@@ -119,14 +120,15 @@ func (c *claiming) lockRuns(w *wire, b *batch, list []line.Run) error {
 		case found[k.No] != nil:
 			c.tried[k.No] = true
 			todo = append(todo, k)
-		case b.wait == 0 && len(found) < b.want: // it is locked, or gone
+		case b.wait == 0 && len(found) < b.look: // it is locked, or gone
 			if c.tried[k.No] = true; !slices.ContainsFunc(c.locked, func(o line.Run) bool { return o.No == k.No }) {
 				c.locked = append(c.locked, k)
 			}
 		}
 	}
+	taken := 0
 	for rest := todo; len(rest) > 0; {
-		ready, err := c.available(w, rest, found)
+		ready, err := c.available(w, rest, found, b.want-taken)
 		if err != nil {
 			return err
 		}
@@ -135,7 +137,7 @@ func (c *claiming) lockRuns(w *wire, b *batch, list []line.Run) error {
 			return err
 		}
 		// The previous owners of the others appended meanwhile: read their logs again.
-		rest = nil
+		rest, taken = nil, taken+len(written)
 		for _, k := range ready {
 			if !written[k.No] {
 				rest = append(rest, k.Run)
@@ -181,17 +183,22 @@ func (c *claiming) lock(w *wire, b *batch, list []line.Run, found map[int64]*cla
 			found[no].created = row.Last
 		}
 		return nil
-	}, nos.value(), int64(b.want))
+	}, nos.value(), int64(b.look))
 }
 
-// available returns what a claim makes of those of the listed runs that may be taken,
-// and takes the others out of found. Owners are judged under the locks, because one may
+// available returns what a claim makes of those of the listed runs that may be taken, most at
+// most, and takes the others out of found. Owners are judged under the locks, because one may
 // have appeared, or come back, since the candidates were read (S20).
-func (c *claiming) available(w *wire, list []line.Run, found map[int64]*claimed) (ready []*claimed, err error) {
+func (c *claiming) available(w *wire, list []line.Run, found map[int64]*claimed, most int) (ready []*claimed, err error) {
 	var all *census
 	for _, k := range list {
 		f := found[k.No]
-		if f == nil {
+		switch {
+		case f == nil:
+			continue
+		case len(ready) == most: // it was locked because others might have been passed over
+			delete(found, k.No)
+			delete(c.tried, k.No)
 			continue
 		}
 		live := false
@@ -204,8 +211,13 @@ func (c *claiming) available(w *wire, list []line.Run, found map[int64]*claimed)
 			live = all.isLive(f.row.Owner)
 		}
 		needs := f.row.NeedsPlace()
-		if !c.claim.MayTake(f.row, f.now, live) || needs && !k.Place || c.claim.Spares(f.row, f.row.Last) {
+		if !c.claim.MayTake(f.row, f.now, live) || needs && !k.Place {
 			delete(found, k.No)
+			continue
+		}
+		if c.claim.Spares(f.row, f.row.Last) {
+			delete(found, k.No)
+			c.spared++
 			continue
 		}
 		f.placed, f.begins = needs, needs && f.row.Status == store.Pending

@@ -19,6 +19,7 @@ type claiming struct {
 	tried   map[int64]bool
 	taken   []store.Run
 	numbers []int64               // of the runs taken
+	spared  int                   // how many it has passed over (store.Claim.Spare)
 	further int                   // how many more runs to look at, because those seen were not to be had
 	placed  map[string]int        // of those, how many got a place, by queue
 	locked  []line.Run            // tried while another transaction had them locked
@@ -67,12 +68,12 @@ func (c *claiming) run(ctx context.Context) error {
 		}
 	}
 	for idle := 0; more && len(c.taken) < c.claim.Max && idle < maxIdle; {
-		before := len(c.taken)
+		before := len(c.taken) + c.spared
 		var err error
 		if more, err = c.round(ctx); err != nil {
 			return err
 		}
-		if idle++; len(c.taken) > before {
+		if idle++; len(c.taken)+c.spared > before {
 			idle = 0
 		}
 	}
@@ -95,7 +96,7 @@ func (c *claiming) round(ctx context.Context) (more bool, err error) {
 	err = c.store.again(ctx, func(w *wire) (err error) {
 		w.ctx = ctx
 		if s, err = c.survey(w, want); err == nil {
-			p = s.plan(spare(want))
+			p = s.plan(spare(want) + min(c.spared, maxBatch))
 		}
 		return err
 	})
@@ -132,7 +133,11 @@ func spare(want int) int { return 2*want + 16 }
 // takeAll claims want of the planned runs as one batch. Where that meets a lock, a
 // conflict, or a run that the database refuses, it claims them one by one.
 func (c *claiming) takeAll(ctx context.Context, s *survey, list []line.Run, want int) error {
-	err := c.take(ctx, &batch{survey: s, list: list, want: want})
+	look := want
+	if c.spared > 0 {
+		look = len(list)
+	}
+	err := c.take(ctx, &batch{survey: s, list: list, want: want, look: look})
 	if err == nil || errors.Is(err, errAgain) || ctx.Err() != nil {
 		return err
 	}
@@ -160,7 +165,7 @@ func (c *claiming) takeOne(ctx context.Context, s *survey, k line.Run, wait time
 		return err
 	}
 	c.tried[k.No] = true
-	b := &batch{survey: s.just(k), list: []line.Run{k}, want: 1, alone: true, wait: wait}
+	b := &batch{survey: s.just(k), list: []line.Run{k}, want: 1, look: 1, alone: true, wait: wait}
 	err := c.take(ctx, b)
 	switch {
 	case lockTimedOut(err):

@@ -159,8 +159,10 @@ func scanCandidate(v []driverValue) line.Run {
 }
 
 // reach is how many runs to look at for want of them: those that were tried in vain are
-// still there.
-func (c *claiming) reach(want int) int { return spare(want) + len(c.tried) - len(c.taken) + c.further }
+// still there, and where some were passed over, the next ones may be, too.
+func (c *claiming) reach(want int) int {
+	return spare(want) + len(c.tried) - len(c.taken) + min(c.spared, maxBatch) + c.further
+}
 
 // listed returns the named queues that the claim lists.
 func (c *claiming) listed() driverValue {

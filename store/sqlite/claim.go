@@ -161,7 +161,7 @@ func (cl *claiming) due() error {
 			}
 		}
 		if from == nil {
-			free.heads = free.heads[1:]
+			free.next(taken)
 		} else if err := from.enter(taken); err != nil {
 			return err
 		}
@@ -206,7 +206,11 @@ func (cl *claiming) queued() (lines []*line, err error) {
 type free struct {
 	cl    *claiming
 	lanes []lane // of the priorities that were not read yet
+	level []lane // those of the one that is read
+	more  bool   // some of these have runs behind those that were read
 	heads []candidate
+	// passed are runs that were not taken, and so are still in their lanes (store.Claim.Spare).
+	passed map[int64]bool
 }
 
 func (cl *claiming) free() (*free, error) {
@@ -215,42 +219,58 @@ func (cl *claiming) free() (*free, error) {
 		_, takes := cl.c.Room(l.queue)
 		return !takes
 	})
-	return &free{cl: cl, lanes: lanes}, err
+	return &free{cl: cl, lanes: lanes, passed: map[int64]bool{}}, err
 }
 
 // peek returns the run that comes first, nil if there is none.
 func (f *free) peek() (*candidate, error) {
 	for len(f.heads) == 0 {
-		if len(f.lanes) == 0 {
-			return nil, nil
+		if !f.more {
+			if len(f.lanes) == 0 {
+				return nil, nil
+			}
+			n := slices.IndexFunc(f.lanes, func(l lane) bool { return l.priority != f.lanes[0].priority })
+			if n < 0 {
+				n = len(f.lanes)
+			}
+			f.level, f.lanes = f.lanes[:n], f.lanes[n:]
 		}
-		n := slices.IndexFunc(f.lanes, func(l lane) bool { return l.priority != f.lanes[0].priority })
-		if n < 0 {
-			n = len(f.lanes)
-		}
-		if err := f.level(f.lanes[:n]); err != nil {
+		if err := f.read(); err != nil {
 			return nil, err
 		}
-		f.lanes = f.lanes[n:]
 	}
 	return &f.heads[0], nil
 }
 
-// level reads the first runs of the lanes of one priority.
-func (f *free) level(lanes []lane) error {
-	for i := range lanes {
-		l := &lanes[i]
+// next leaves the run that peek has returned, and notes whether it was taken.
+func (f *free) next(taken bool) {
+	if !taken {
+		f.passed[f.heads[0].no] = true
+	}
+	f.heads = f.heads[1:]
+}
+
+// read reads the first runs of the lanes of one priority, but for those that were passed over.
+func (f *free) read() error {
+	f.more = false
+	most := f.cl.left() + 2*len(f.passed)
+	for i := range f.level {
+		l, n := &f.level[i], 0
 		err := f.cl.query(f.cl.s.q.laneHeads, func(c *cells) error {
 			no, wakeAt, since := c.int(), store.Time(c.int()), store.Time(c.int())
+			if n++; f.passed[no] {
+				return nil
+			}
 			if wakeAt != 0 && wakeAt <= f.cl.now && l.ready != readyInterrupted {
 				since = wakeAt
 			}
 			f.heads = append(f.heads, candidate{no: no, rank: int64(store.Rank(since, int32(l.priority)))})
 			return nil
-		}, l.owner, l.queue, l.workflow, l.version, l.priority, l.ready, int64(f.cl.now), int64(f.cl.left()))
+		}, l.owner, l.queue, l.workflow, l.version, l.priority, l.ready, int64(f.cl.now), int64(most))
 		if err != nil {
 			return err
 		}
+		f.more = f.more || n == most
 	}
 	slices.SortFunc(f.heads, func(a, b candidate) int { return cmp.Or(cmp.Compare(a.rank, b.rank), cmp.Compare(a.no, b.no)) })
 	return nil
