@@ -28,6 +28,9 @@ func (r logOwner) Row() *store.RowPatch { return r.waits.follow() }
 // date.
 func (r logOwner) RowRefused() { r.waits.rowSays = rowState{} }
 
+// Tear parks the run: a call that has returned could not be recorded.
+func (r logOwner) Tear(ev *store.Event, err error) { _ = r.unrecorded(ev.Key, err) }
+
 // Lose ends the execution.
 func (r logOwner) Lose(err error) { _ = r.die(&death{kind: deathLost, err: err}) }
 

@@ -3,6 +3,7 @@ package durable_test
 import (
 	"context"
 	"fmt"
+	"slices"
 	"testing"
 	"time"
 
@@ -47,5 +48,42 @@ func TestARefusedWriteOfTheRowIsNotTheOutcomeOfAWait(t *testing.T) {
 		out, err := wait(t, w, wf, "r")
 		require.NoError(t, err)
 		require.Equal(t, "<nil>", out)
+	})
+}
+
+// The beginning of a branch is committed with the next write. If the store refuses it for good,
+// nothing of what follows may be recorded: a replay would not find the branch where its outcomes
+// say that it was.
+func TestNothingIsRecordedBehindABeginningThatTheStoreHasRefused(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		wf := durable.Define("w", func(ctx context.Context, _ int) (int, error) {
+			f := durable.Go(ctx, "b", func(ctx context.Context) (int, error) {
+				return durable.Step(ctx, "slow", func(context.Context) (int, error) { time.Sleep(20 * time.Second); return 7, nil }, durable.WithInput(durable.Now(ctx)))
+			})
+			if err := durable.Sleep(ctx, time.Hour); err != nil {
+				return 0, err
+			}
+			return f.Wait(ctx)
+		})
+		w.boot(t, durable.Options{Workflows: []durable.Definition{wf}})
+		refused := 0
+		w.disk.tamper(func(batch []store.Change, forward func() []error) []error {
+			if slices.ContainsFunc(batch[0].Events, func(e store.Event) bool { return e.Key == "b" && e.Type == store.StepStarted }) && refused < 2 {
+				refused++
+				time.Sleep(time.Second) // meanwhile the body begins
+				return all(batch, store.ErrInvalid)
+			}
+			return forward()
+		})
+		start(t, w, wf, "r", 0)
+		pass(time.Minute)
+		require.Equal(t, 2, refused, "with what carries it, and alone")
+		require.Equal(t, durable.CodeUnrecorded, w.row("r").Code, w.story("r"))
+		require.NotContains(t, w.story("r"), "slow", "what the branch did is not recorded without it")
+		_, err := operate.On(w.eng).Resume(w.ctx(), "r", operate.ResumeOptions{})
+		require.NoError(t, err)
+		out, err := wait(t, w, wf, "r")
+		require.NoError(t, err)
+		require.Equal(t, 7, out)
 	})
 }

@@ -30,7 +30,7 @@ func (c *Committer) Hold(ctx context.Context, lg *Log) (*Hold, error) {
 	w := &Write{Alone: true, turn: make(chan bool, 1)}
 	c.mu.Lock()
 	lg.doEarly()
-	if err := lg.owner.Admit(w); err != nil {
+	if err := lg.admits(w); err != nil {
 		c.mu.Unlock()
 		return nil, err
 	}
@@ -160,7 +160,7 @@ func (h *Hold) admit(w *Write) error {
 	if h.w.settled {
 		return h.w.err
 	}
-	if err := lg.owner.Admit(w); err != nil {
+	if err := lg.admits(w); err != nil {
 		return err
 	}
 	if h.c.stop.Err() != nil {

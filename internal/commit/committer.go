@@ -170,7 +170,7 @@ func (c *Committer) follow(ctx context.Context, w *Write) error {
 // admit gives w its place after what lg has pending, and returns the lane that commits it.
 // The mutex is held.
 func (c *Committer) admit(lg *Log, w *Write) (*lane, error) {
-	if err := lg.owner.Admit(w); err != nil {
+	if err := lg.admits(w); err != nil {
 		return nil, err
 	}
 	if c.stop.Err() != nil {

@@ -144,14 +144,17 @@ func (s *logs) keys(id string) (list []string) {
 const bad = store.Type("bad")
 
 // owner has a run for as long as nothing goes wrong.
-type owner struct{ lost error }
+type owner struct{ lost, torn error }
 
 func (o *owner) Admit(*commit.Write) error { return o.lost }
 func (o *owner) Row() *store.RowPatch      { return nil }
 func (o *owner) RowRefused()               {}
-func (o *owner) Lose(err error)            { o.lost = err }
-func (o *owner) Lost() error               { return o.lost }
-func (o *owner) Landed(*store.Change)      {}
+func (o *owner) Tear(ev *store.Event, err error) {
+	o.torn = fmt.Errorf("%s: %w", ev.Key, err)
+}
+func (o *owner) Lose(err error)       { o.lost = err }
+func (o *owner) Lost() error          { return o.lost }
+func (o *owner) Landed(*store.Change) {}
 
 // office is a committer and its runs.
 type office struct {

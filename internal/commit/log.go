@@ -17,6 +17,9 @@ type Owner interface {
 	// Row returns the patch that brings the run's row up to date, nil if it already
 	// is. The patch is committed with the next change.
 	Row() *store.RowPatch
+	// Tear says that an event which was handed to Stash will never be recorded, because of err.
+	// From then on the log takes nothing but an interruption.
+	Tear(ev *store.Event, err error)
 	// RowRefused says that the last patch was not applied to the row, because the
 	// change that carried it was refused.
 	RowRefused()
@@ -53,6 +56,7 @@ type Log struct {
 	stashed     []store.Event
 	stashedSize int // bytes
 	early       []*Early
+	torn        error // why stashed events are missing; see tear
 
 	head   Head
 	lastAt store.Time

@@ -52,7 +52,10 @@ func (c *Committer) settle(flights []*Log, errs []error) {
 func (c *Committer) refuse(lg *Log, err error) {
 	lg.handBack()
 	lg.owner.RowRefused()
-	if len(lg.flight.writes) == 1 {
+	if w := lg.flight.writes[0]; len(lg.flight.writes) == 1 {
+		if w.stashed {
+			lg.tear(&w.Events[0], err)
+		}
 		c.land(lg, err)
 		return
 	}

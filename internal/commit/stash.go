@@ -40,9 +40,34 @@ func (lg *Log) StashesLocked() bool { return len(lg.stashed) > 0 }
 // The mutex is held.
 func (lg *Log) unstash() {
 	if len(lg.stashed) > 0 {
-		lg.pend(&Write{Events: lg.stashed})
+		if lg.torn == nil {
+			lg.pend(&Write{Events: lg.stashed, stashed: true})
+		}
 		lg.stashed, lg.stashedSize = nil, 0
 	}
+}
+
+// tear is called when the store has refused stashed events for good. Nobody waits for them: the
+// calls that they record have returned, and what follows them would leave a gap. So what follows
+// is refused too, except for the interruption of the run, which a replay then finds where the log
+// ends. The mutex is held.
+func (lg *Log) tear(first *store.Event, err error) {
+	lg.torn = err
+	lg.owner.Tear(first, err)
+	lg.pending = slices.DeleteFunc(lg.pending, func(w *Write) bool {
+		if !w.interrupts() {
+			w.settle(err)
+		}
+		return w.settled
+	})
+}
+
+// admits returns why w must not be recorded any more, nil if it may. The mutex is held.
+func (lg *Log) admits(w *Write) error {
+	if lg.torn != nil && !w.interrupts() {
+		return lg.torn
+	}
+	return lg.owner.Admit(w)
 }
 
 // An Early is an action that must be done, once, before something stashed later is

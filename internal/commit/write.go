@@ -42,6 +42,7 @@ type Write struct {
 	// the caller has stopped waiting.
 	Then func(error)
 
+	stashed  bool // its events were handed to Stash
 	admitted bool
 	settled  bool
 	err      error
@@ -62,6 +63,11 @@ func (w *Write) Admitted() bool { return w.admitted }
 // Ends reports whether w begins a generation or ends the run: the only writes
 // of a run whose leftovers were stopped.
 func (w *Write) Ends() bool { return w.Yield || w.Branching != nil }
+
+// interrupts reports whether w gives the run up without an end.
+func (w *Write) interrupts() bool {
+	return w.Yield && (w.Row == nil || w.Row.Status == nil || !w.Row.Status.Terminal())
+}
 
 // plain reports whether w is nothing but events.
 func (w *Write) plain() bool {
