@@ -221,7 +221,7 @@ func (st *step) recordBegin(n int, probation bool) error {
 	if err := s.run.eng.committer.Commit(context.Background(), &s.run.log, w); err != nil {
 		return err
 	}
-	s.lastAt = w.At()
+	s.lastAt, s.preface = w.At(), preface{}
 	return nil
 }
 
@@ -393,6 +393,11 @@ func (st *step) fillEvent(ev *store.Event, t store.Type, n int, data []byte) {
 	st.call.scope.preface.tag(ev)
 }
 
+// recorded notes that an event of the step has its place in the log, at this time.
+func (st *step) recorded(at store.Time) {
+	st.call.scope.lastAt, st.call.placed, st.call.scope.preface = at, false, preface{}
+}
+
 // mustRecord parks the run if err is a refusal of the store: nothing after the step
 // could be recorded.
 func (st *step) mustRecord(err error) error {
@@ -409,11 +414,10 @@ func (st *step) succeed(a *attempt, payload []byte, took time.Duration) error {
 	}
 	took = took.Truncate(time.Microsecond)
 	if st.tx != nil || st.relaxed && len(st.failures) == 0 {
-		before := st.call.scope.preface
 		ev := st.newEvent(store.StepCompleted, a.number, data)
 		ev.Payload, ev.Took = payload, took
 		if st.tx != nil {
-			return st.succeedIn(ev, before)
+			return st.succeedIn(ev)
 		}
 		return st.stash(ev)
 	}
@@ -429,7 +433,7 @@ func (st *step) succeed(a *attempt, payload []byte, took time.Duration) error {
 func (st *step) stash(ev store.Event) error {
 	r := st.call.scope.run
 	at, full := r.stash(ev)
-	st.call.scope.lastAt, st.call.placed = at, false
+	st.recorded(at)
 	if full {
 		return r.flush()
 	}

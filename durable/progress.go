@@ -71,6 +71,7 @@ func saveProgress[T any](ctx context.Context, call, slot string, v T) error {
 	if err := r.write(&commit.Write{Events: []store.Event{ev}}); err != nil {
 		return err
 	}
+	st.call.scope.preface = preface{}
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	if st.saved == nil {

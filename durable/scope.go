@@ -274,12 +274,13 @@ func (s *scope) recordWith(c *call, ev store.Event, w *commit.Write) (store.Time
 	if err != nil {
 		return 0, err
 	}
-	c.placed = false
+	c.placed, s.preface = false, preface{}
 	s.lastAt = w.At()
 	return w.At(), nil
 }
 
-// A preface is what the first event of a scope says in addition to its own data.
+// A preface is what the first event of a scope says in addition to its own data. It is kept until
+// an event that says it is recorded: the store may refuse the first one.
 type preface struct {
 	item string // hash of the Map item
 	// For the undoing: where the stop of the run has met its scopes (see stopping), what
@@ -295,27 +296,22 @@ func (p *preface) empty() bool {
 	return p.item == "" && p.stopped == nil && p.stoppedWaits == nil && p.undoes == nil && p.late == nil
 }
 
-// tag writes the preface into an event, once.
+// tag writes the preface into an event.
 func (p *preface) tag(ev *store.Event) {
 	if p.item != "" {
 		addMember(ev, `{"item":`, p.item)
-		p.item = ""
 	}
 	if p.stopped != nil {
 		addMember(ev, `{"stopped":`, p.stopped)
-		p.stopped = nil
 	}
 	if p.stoppedWaits != nil {
 		addMember(ev, `{"stopped_waits":`, p.stoppedWaits)
-		p.stoppedWaits = nil
 	}
 	if p.undoes != nil {
 		addMember(ev, `{"undoes":`, p.undoes)
-		p.undoes = nil
 	}
 	if p.late != nil {
 		addMember(ev, `{"late":`, *p.late)
-		p.late = nil
 	}
 }
 
@@ -338,7 +334,7 @@ func (s *scope) stash(c *call, ev store.Event) { s.stashAfter(c, ev, nil) }
 func (s *scope) stashAfter(c *call, ev store.Event, span *commit.Early) {
 	ev.Key, ev.Ordinal = c.key, c.ordinal
 	s.preface.tag(&ev)
-	c.placed = false
+	c.placed, s.preface = false, preface{}
 	if span != nil {
 		s.run.log.Before(span)
 	}

@@ -29,6 +29,6 @@ func (st *step) record(w *stepWrite) (store.Time, error) {
 	}
 	*w = stepWrite{}
 	stepWrites.Put(w)
-	st.call.scope.lastAt, st.call.placed = at, false
+	st.recorded(at)
 	return at, nil
 }

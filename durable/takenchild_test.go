@@ -191,3 +191,36 @@ func TestABodyOfAChildOfAnEarlierLifeDoesNotRunTwice(t *testing.T) {
 		})
 	}
 }
+
+// An item whose first call starts a child under an id that is taken is compared with what was
+// recorded, as any other item is.
+func TestAnotherItemIsNoticedThoughItsFirstChildWasRefused(t *testing.T) {
+	for name, id := range map[string]string{"refused": "taken", "with another id": durable.AutoID} {
+		t.Run(name, func(t *testing.T) {
+			inWorld(t, func(t *testing.T, w *world) {
+				_, pay, stranger := paying()
+				define := func(item int) *durable.Workflow[int, int] {
+					return durable.Define("batch", func(ctx context.Context, _ int) (int, error) {
+						got, err := durable.Map(ctx, "items", []int{item}, durable.MapOptions{}, func(ctx context.Context, n int) (int, error) {
+							_, _ = pay.Start(ctx, id, 7)
+							return durable.Await[int](ctx, "go")
+						})
+						if err != nil {
+							return 0, err
+						}
+						return got[0], nil
+					})
+				}
+				w.boot(t, with(define(1), pay, stranger))
+				start(t, w, stranger, "taken", 0)
+				start(t, w, stranger, "b/items[0]/pay", 0)
+				start(t, w, define(1), "b", 0)
+				w.eventually("b", store.Waiting)
+				w.reboot(t, with(define(2), pay, stranger))
+				require.NoError(t, w.eng.Signal(w.ctx(), "b", "go", 1))
+				_, err := wait(t, w, define(2), "b")
+				require.ErrorIs(t, err, durable.ErrDefinitionChanged)
+			})
+		})
+	}
+}

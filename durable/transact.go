@@ -257,21 +257,16 @@ const (
 var errHeldUp = errors.New("durable: the run's other writes did not get through beside the transaction")
 
 // succeedIn records the result of a transactional step.
-func (st *step) succeedIn(ev store.Event, before preface) error {
-	s := st.call.scope
-	after := s.preface
-	s.preface = before
+func (st *step) succeedIn(ev store.Event) error {
 	rival := st.newEvent(store.StepStarted, int(ev.Attempt), history.Encode(&history.Begun{Input: st.inputHash()}))
-	s.preface = after
 	w := &commit.Write{Events: []store.Event{ev}, Clock: st.ended}
 	err := st.tx.commit(w, rival)
 	switch {
 	case err == nil:
-		s.lastAt, st.call.placed, st.ended = w.At(), false, time.Time{}
+		st.recorded(w.At())
+		st.ended = time.Time{}
 	case errors.Is(err, commit.ErrNotLanded):
-		st.call.placed = false // the rival has its place
-	default:
-		s.preface = before
+		st.call.placed, st.call.scope.preface = false, preface{} // the rival has its place
 	}
 	return err
 }
