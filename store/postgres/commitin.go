@@ -119,22 +119,24 @@ func (s *Store) commitIn(q querier, m *member) error {
 }
 
 // sameDatabase makes sure that tx is on this store's database: the tables of another store may have the
-// same names.
+// same names. The store asks for its own when it is opened, and again if the two differ, since the server
+// may have been restarted. Not for long: tx may have the last connection of the program's pool, as others
+// that ask may have theirs.
 func (s *Store) sameDatabase(ctx context.Context, tx *sql.Tx) error {
-	ask := "SELECT pg_catalog.current_database()"
-	if s.genuine {
-		// Two servers may have databases of one name. A restart changes it. An operator would be
-		// looked up where any role may have placed one, see sessionSettings.
-		ask = "SELECT pg_catalog.concat(pg_catalog.current_database(), ' of the server that was started at ', pg_catalog.pg_postmaster_start_time())"
-	}
-	var theirs, ours string
-	if err := tx.QueryRowContext(ctx, ask).Scan(&theirs); err != nil {
+	theirs, err := s.databaseOf(ctx, tx)
+	if err != nil {
 		return err
 	}
 	if known := s.database.Load(); known != nil && *known == theirs {
 		return nil
 	}
-	if err := s.db.QueryRowContext(ctx, ask).Scan(&ours); err != nil {
+	asking, cancel := context.WithTimeoutCause(ctx, answerIn, errors.New("no connection of the pool became free: it needs more than there are transactions at a time"))
+	defer cancel()
+	ours, err := s.databaseOf(asking, s.db)
+	if err != nil && ctx.Err() == nil && asking.Err() != nil {
+		err = context.Cause(asking)
+	}
+	if err != nil {
 		return err
 	}
 	s.database.Store(&ours)
@@ -142,6 +144,20 @@ func (s *Store) sameDatabase(ctx context.Context, tx *sql.Tx) error {
 		return fmt.Errorf("postgres: the given transaction is on %s, the store on %s: %w", theirs, ours, store.ErrInvalid)
 	}
 	return nil
+}
+
+// databaseOf returns what tells the database that q is on from others.
+func (s *Store) databaseOf(ctx context.Context, q interface {
+	QueryRowContext(context.Context, string, ...any) *sql.Row
+}) (name string, err error) {
+	ask := "SELECT pg_catalog.current_database()"
+	if s.genuine {
+		// Two servers may have databases of one name. A restart changes it. An operator would be
+		// looked up where any role may have placed one, see sessionSettings.
+		ask = "SELECT pg_catalog.concat(pg_catalog.current_database(), ' of the server that was started at ', pg_catalog.pg_postmaster_start_time())"
+	}
+	err = q.QueryRowContext(ctx, ask).Scan(&name)
+	return name, err
 }
 
 // carriedOut decides m if its last event is in the log.

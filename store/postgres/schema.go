@@ -87,12 +87,17 @@ func (s *Store) prepare(ctx context.Context, o Options) error {
 	if err := s.locate(ctx, o); err != nil {
 		return err
 	}
+	name, err := s.databaseOf(ctx, s.db)
+	if err != nil {
+		return fmt.Errorf("postgres: open: %w", err)
+	}
+	s.database.Store(&name)
 	if o.Schema != "" {
 		if err := s.createSchema(ctx); err != nil {
 			return err
 		}
 	}
-	err := s.migrations.Check(ctx, s.db, manual)
+	err = s.migrations.Check(ctx, s.db, manual)
 	e, ok := errors.AsType[*store.SchemaError](err)
 	switch {
 	case ok && e.Have < e.Know && (e.Have == 0 || !o.ManualMigrations):
