@@ -123,7 +123,7 @@ func (s *Store) commitIn(q querier, m *member) error {
 // may have been restarted. Not for long: tx may have the last connection of the program's pool, as others
 // that ask may have theirs.
 func (s *Store) sameDatabase(ctx context.Context, tx *sql.Tx) error {
-	theirs, err := s.databaseOf(ctx, tx)
+	theirs, err := databaseOf(ctx, tx, s.genuine)
 	if err != nil {
 		return err
 	}
@@ -132,7 +132,7 @@ func (s *Store) sameDatabase(ctx context.Context, tx *sql.Tx) error {
 	}
 	asking, cancel := context.WithTimeoutCause(ctx, answerIn, errors.New("no connection of the pool became free: it needs more than there are transactions at a time"))
 	defer cancel()
-	ours, err := s.databaseOf(asking, s.db)
+	ours, err := databaseOf(asking, s.db, s.genuine)
 	if err != nil && ctx.Err() == nil && asking.Err() != nil {
 		err = context.Cause(asking)
 	}
@@ -147,11 +147,11 @@ func (s *Store) sameDatabase(ctx context.Context, tx *sql.Tx) error {
 }
 
 // databaseOf returns what tells the database that q is on from others.
-func (s *Store) databaseOf(ctx context.Context, q interface {
+func databaseOf(ctx context.Context, q interface {
 	QueryRowContext(context.Context, string, ...any) *sql.Row
-}) (name string, err error) {
+}, genuine bool) (name string, err error) {
 	ask := "SELECT pg_catalog.current_database()"
-	if s.genuine {
+	if genuine {
 		// Two servers may have databases of one name. A restart changes it. An operator would be
 		// looked up where any role may have placed one, see sessionSettings.
 		ask = "SELECT pg_catalog.concat(pg_catalog.current_database(), ' of the server that was started at ', pg_catalog.pg_postmaster_start_time())"

@@ -87,7 +87,7 @@ func (s *Store) prepare(ctx context.Context, o Options) error {
 	if err := s.locate(ctx, o); err != nil {
 		return err
 	}
-	name, err := s.databaseOf(ctx, s.db)
+	name, err := databaseOf(ctx, s.db, s.genuine)
 	if err != nil {
 		return fmt.Errorf("postgres: open: %w", err)
 	}
