@@ -56,6 +56,8 @@ type BulkOutcome struct {
 	// Code and Message are those with which the act on this run alone would be refused.
 	Code    string `json:"code,omitempty"`
 	Message string `json:"message,omitempty"`
+	// Next is what to do about that, as a route; empty: nothing is known to help.
+	Next string `json:"next,omitempty"`
 }
 
 // ResumeAll resumes the failed and interrupted runs that a filter selects, each as

@@ -203,6 +203,40 @@ func TestABulkActWhoseTimeEndsSaysHowManyRunsItDidNotReach(t *testing.T) {
 	}
 }
 
+func TestABulkActThatGoesOnReachesNoRunTwice(t *testing.T) {
+	const patience = time.Second
+	times := map[string]int{}
+	o := dashboard.Options{Patience: patience, Authorize: func(_ context.Context, a dashboard.Action, id string) error {
+		if a != dashboard.ActionCancel || id == "" {
+			return nil
+		}
+		if times[id]++; id == "bad-4" && times[id] == 1 {
+			<-time.After(2 * patience) // the time ends within a page that was begun
+		}
+		return errors.New("not yours") // so that it still matches
+	}}
+	onStores(t, o, func(t *testing.T, s *site) {
+		clear(times)
+		for i := range 7 {
+			s.asks(fmt.Sprint("bad-", i))
+		}
+		req := client.BulkRequest{Filter: map[string][]string{"status": {"waiting"}, "since": {"24h"}}, Matching: 7, Limit: 2}
+		var reached []string
+		for _, want := range []int{2, 2, 3} {
+			out, err := s.c.CancelAll(t.Context(), req)
+			require.NoError(t, err)
+			require.Len(t, out.Runs, want)
+			for _, r := range out.Runs {
+				reached = append(reached, r.RunID)
+			}
+			require.EqualValues(t, 7-len(reached), out.Remaining)
+			req.After, req.Matching, req.Limit = out.Next, out.Remaining, 0
+		}
+		require.Equal(t, []string{"bad-0", "bad-1", "bad-2", "bad-3", "bad-4", "bad-5", "bad-6"}, reached)
+		require.Equal(t, map[string]int{"bad-0": 1, "bad-1": 1, "bad-2": 1, "bad-3": 1, "bad-4": 2, "bad-5": 1, "bad-6": 1}, times)
+	})
+}
+
 func TestASearchActsSliceBySlice(t *testing.T) {
 	onStores(t, dashboard.Options{}, func(t *testing.T, s *site) {
 		for i := range 5 {

@@ -97,7 +97,7 @@ func (ac *Acts) OnMany(r *http.Request, act BulkAct, req *client.BulkRequest) (c
 	if !req.DryRun && req.After != "" {
 		l.Filter.Limit = int(min(int64(l.Filter.Limit), req.Matching))
 	}
-	chosen, matching, err := ac.choose(ctx, l)
+	chosen, matching, err := ac.choose(ctx, l, req.After)
 	if err != nil {
 		return out, err
 	}
@@ -128,7 +128,7 @@ func (ac *Acts) OnMany(r *http.Request, act BulkAct, req *client.BulkRequest) (c
 	if err := r.Context().Err(); err != nil {
 		return out, err
 	}
-	out.Next = l.CursorBehind(chosen.from(len(out.Runs)))
+	out.Next = chosen.from(len(out.Runs), l)
 	out.Remaining = remaining(&out, l, len(rows))
 	if !req.DryRun && req.After != "" && out.Remaining == 0 && !l.Scans() {
 		out.Next = "" // the runs that still match have appeared since the dry run
@@ -156,7 +156,7 @@ func (ac *Acts) outcome(out *client.Bulk, row *store.Run, err error) {
 	o := client.BulkOutcome{RunID: row.ID, Status: string(row.Status), Done: err == nil, Recoverable: row.Status == store.Failed && row.Recoverable, Reason: ac.Redact.Line(row.Reason, 200)}
 	if err != nil {
 		_, p := ac.Problem(err)
-		o.Code, o.Message = p.Error.Code, outline.OneLine(p.Error.Message, 500)
+		o.Code, o.Message, o.Next = p.Error.Code, outline.OneLine(p.Error.Message, 500), p.Error.Next
 		out.Refused++
 	} else {
 		out.Done++
@@ -189,7 +189,7 @@ func bulkListing(act BulkAct, req *client.BulkRequest, now time.Time) (*read.Lis
 	case !req.DryRun && req.Matching <= 0:
 		return nil, web.BadRequest("matching is missing: make a dry run, and send the number of runs that it says")
 	}
-	after, now := read.SplitCursor(req.After, now)
+	after, now := read.SplitCursor(behind(req.After), now)
 	l, err := read.ParseListing(url.Values(req.Filter), now)
 	if err != nil {
 		return nil, err
@@ -222,60 +222,35 @@ func hasEmpty(name, value string) bool {
 	return false
 }
 
-// A selection is the runs of one request. The beginning of each page of the store is a
-// place to go on from.
-type selection struct {
-	rows  []store.Run
-	pages []selectedPage
-	next  string // after the last row; empty: there are no more
-}
-
-type selectedPage struct {
-	first  int // row
-	cursor string
-}
-
-// from returns where to go on after the first n rows. A page that was only begun is read
-// again.
-func (s *selection) from(n int) string {
-	if n >= len(s.rows) {
-		return s.next
-	}
-	at := ""
-	for _, p := range s.pages {
-		if p.first <= n {
-			at = p.cursor
-		}
-	}
-	return at
-}
-
-// bulkRead is how many rows are read at a time.
-const bulkRead = 100
-
 // choose reads the runs to act on, and counts how many match: all of them, or, after a
-// cursor or in a search, of those that were read.
-func (ac *Acts) choose(ctx context.Context, l *read.Listing) (*selection, int64, error) {
+// cursor or in a search, of those that were read. Runs that the request before has reached, as
+// the cursor says, are left out.
+func (ac *Acts) choose(ctx context.Context, l *read.Listing, after string) (*selection, int64, error) {
 	if err := l.Searchable(ac.Redact.Text); err != nil {
 		return nil, 0, err
 	}
 	s, f, limit := &selection{}, l.Filter, l.Filter.Limit
+	reached := reachedBefore(after)
 	for scanned, done := 0, false; !done; {
 		// A search takes whole pages, so that none of its finds is left out.
 		f.Limit = min(limit, bulkRead)
 		if !l.Scans() {
 			f.Limit = min(limit-len(s.rows), bulkRead)
 		}
-		s.pages = append(s.pages, selectedPage{len(s.rows), f.After})
+		page := selectedPage{first: len(s.rows), cursor: f.After}
 		p, err := ac.Engine.List(ctx, f)
 		if err != nil {
 			return nil, 0, err
 		}
 		for i := range p.Runs {
-			if l.Match(&p.Runs[i], ac.Redact.Text) {
+			switch mark := markOf(p.Runs[i].ID); {
+			case reached[mark]:
+				page.reached = append(page.reached, mark)
+			case l.Match(&p.Runs[i], ac.Redact.Text):
 				s.rows = append(s.rows, p.Runs[i])
 			}
 		}
+		s.pages = append(s.pages, page)
 		scanned += len(p.Runs)
 		f.After, s.next = p.Next, p.Next
 		if done = p.Next == "" || len(s.rows) >= limit; l.Scans() {

@@ -8,4 +8,5 @@
 //   - answer.go: what is asked of people
 //   - queues.go: a queue is paused and resumed; a dead letter is retried
 //   - bulk.go: an act on all runs that a filter selects
+//   - selection.go: the runs of one request, and where the next one goes on
 package act
