@@ -1,5 +1,5 @@
 // Command leftout says at the end of `make test` which tests were left out for want of
-// a browser, a server or strace: go test shows no output of a package that has not failed.
+// a browser, a server, strace, memory or rights: go test shows no output of a package that has not failed.
 package main
 
 import (
@@ -20,13 +20,21 @@ func traced() (string, error) {
 	return "the tests that make system calls of SQLite fail were left out: there is no strace in the PATH. Install strace to run them", nil
 }
 
+// rooted says what one test of store/postgres needs.
+func rooted() (string, error) {
+	if os.Geteuid() == 0 || runtime.GOOS != "linux" {
+		return "", nil
+	}
+	return "the test of executors whose processes are hidden (hidepid) was left out: only root can make a /proc of its own", nil
+}
+
 func main() {
 	browser := func() (string, error) {
 		_, line, err := browsertest.Chromium()
 		return line, err
 	}
 	failed := false
-	for _, leftOut := range []func() (string, error){browser, pgtest.LeftOut, traced} {
+	for _, leftOut := range []func() (string, error){pgtest.MemoryLeftOut, rooted, browser, pgtest.LeftOut, traced} {
 		line, err := leftOut()
 		if err != nil {
 			fmt.Fprintln(os.Stderr, err)

@@ -41,6 +41,15 @@ func MemoryTemp() (dir string, remove func() error) {
 	return dir, func() error { return errors.Join(pipe.Close(), watchdog.Wait()) }
 }
 
+// MemoryLeftOut returns what to say where the test of MemoryTemp is left out, or "".
+func MemoryLeftOut() (line string, err error) {
+	free := freeMemory()
+	if free >= memoryPlenty {
+		return "", nil
+	}
+	return fmt.Sprintf("the test of temporary files in memory was left out: %s has room for %d GiB of the %d that it wants, or may not run programs", memory, free>>30, memoryPlenty>>30), nil
+}
+
 // inMemory reports whether a directory is in memory.
 func inMemory(dir string) bool { return strings.HasPrefix(dir, memory+"/") }
 
