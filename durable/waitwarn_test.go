@@ -51,6 +51,19 @@ func TestAWaitThatNothingCanEndSaysSoAtOnce(t *testing.T) {
 			require.Contains(t, lines[0], "durable.Recover(ctx)")
 		})
 	})
+	t.Run("it is in line and Recover was not called", func(t *testing.T) {
+		inWorld(t, func(t *testing.T, w *world) {
+			mails := durable.Queue{Name: "mails", Max: 1}
+			w.open(t, durable.Options{Workflows: []durable.Definition{step}, Queues: []durable.Queue{mails}})
+			run, err := step.Start(w.ctx(), "r", 0, durable.OnQueue("mails"))
+			require.NoError(t, err)
+			wait(t, w, run)
+			lines := w.log.find(idleWarning)
+			require.Len(t, lines, 1)
+			require.Contains(t, lines[0], "durable.Recover(ctx)")
+			require.Contains(t, lines[0], "in line of queue mails")
+		})
+	})
 	t.Run("somebody has it", func(t *testing.T) {
 		inWorld(t, func(t *testing.T, w *world) {
 			w.boot(t, durable.Options{Workflows: []durable.Definition{step}})

@@ -19,7 +19,7 @@ import (
 const CodeOrphaned = stuck.CodeOrphaned
 
 // unclaimedFor is after which time a run that anybody who serves it may claim
-// counts as one that nobody serves.
+// counts as one that nobody serves. Where no live executor serves it that is known at once.
 const unclaimedFor = 5 * time.Second
 
 // stuckPage is how many rows are read at a time.
@@ -113,7 +113,7 @@ func (l *stuckList) kinds(ctx context.Context) ([][]store.Filter, error) {
 	if err != nil || len(all) == 0 {
 		return kinds, err
 	}
-	kinds = append(kinds, append([]store.Filter{{Statuses: stuck.Resting, Paused: true}}, l.live.Unserved(all)...))
+	kinds = append(kinds, []store.Filter{{Statuses: stuck.Resting, Paused: true}})
 	parked, err := count(ctx, store.Filter{Statuses: []store.Status{store.Interrupted}}, store.ByCode)
 	if err != nil {
 		return nil, err
@@ -125,7 +125,8 @@ func (l *stuckList) kinds(ctx context.Context) ([][]store.Filter, error) {
 	if codes := slices.Sorted(maps.Keys(parked)); len(codes) > 0 {
 		kinds = append(kinds, []store.Filter{{Statuses: []store.Status{store.Interrupted}, Codes: codes}})
 	}
-	return kinds, nil
+	// Last: of a run that has another reason, too, that one is told.
+	return append(kinds, l.live.Unserved(all)), nil
 }
 
 // live returns the executors that take up runs.
@@ -220,8 +221,8 @@ func (l *stuckList) look(row *store.Run) (s stuck.Run, yes bool) {
 		return stuck.Of(row, row.Code, row.Reason), true
 	case l.live.Has(row.Owner), l.deferred[row.ID]:
 		return s, false
-	case young:
-		return s, false // an executor that serves it is about to claim it
+	case young && (l.live.Serves(row) || row.Status == store.Waiting && row.Inbox == row.Seen):
+		return s, false // an executor that serves it is about to claim it, or need not yet
 	case !l.live.Serves(row):
 		return l.unserved(row), true
 	case row.Status == store.Running || row.Status == store.Resuming:

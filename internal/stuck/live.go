@@ -74,7 +74,11 @@ func (l *Live) Unended(row *store.Run, here bool, notServed string) (reason, nex
 	case !here:
 		return notServed + ", and no other live process has its code", fmt.Sprintf("add workflow %s to durable.Options.Workflows here, or start a program that has it", row.Workflow), true
 	}
-	return "durable.Recover was not called here, and no other live process has its code", "call durable.Recover(ctx) once, after durable.Open: it takes up the runs of earlier processes and of others", true
+	reason = "durable.Recover was not called here, and no other live process has its code"
+	if row.NeedsPlace() {
+		reason = fmt.Sprintf("it is in line of queue %s, %s", row.Queue, reason)
+	}
+	return reason, "call durable.Recover(ctx) once, after durable.Open: it takes up the runs of earlier processes and of others", true
 }
 
 // Unserved returns filters for the resting runs of these kinds whose code none of the executors
