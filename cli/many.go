@@ -1,10 +1,12 @@
 package cli
 
 import (
+	"errors"
 	"fmt"
 	"strings"
 
 	"github.com/holdfast-dev/holdfast/cli/internal/show"
+	"github.com/holdfast-dev/holdfast/durable"
 )
 
 // handled is what an act on many runs prints of each with --json, one a line.
@@ -24,6 +26,7 @@ type many struct {
 	says, would string // about the number of runs, and those that were refused
 
 	done, refused int
+	paused        []string // and left so, which is no refusal: a person holds them
 	failed        error
 }
 
@@ -31,8 +34,12 @@ type many struct {
 func (m *many) one(id string, no error) {
 	h := handled{ID: id, Queue: m.queue, Done: no == nil, DryRun: m.dry}
 	if no != nil {
-		m.refused++
 		h.Refused = no.Error()
+		if r := (*durable.NotResumableError)(nil); errors.As(no, &r) && r.Paused {
+			m.paused = append(m.paused, id)
+		} else {
+			m.refused++
+		}
 	} else {
 		m.done++
 	}
@@ -43,7 +50,7 @@ func (m *many) one(id string, no error) {
 		}
 	case no != nil:
 		m.c.say("Left %s: %s", show.Escape(id), show.Escape(strings.TrimPrefix(no.Error(), "durable: ")))
-	case m.dry:
+	default:
 		m.c.out.Printf("%s\n", show.Escape(id))
 	}
 }
@@ -66,6 +73,12 @@ func (m *many) end(err error) error {
 			says = "Dry run: nothing changed. " + m.would
 		}
 		m.c.out.Printf(says, show.Plural(m.done, "run"), rest)
+	}
+	switch n := len(m.paused); {
+	case n == 1:
+		m.c.say("1 run is paused and stays so. Let it go on: %s", m.c.self("unpause", m.paused[0]))
+	case n > 1:
+		m.c.say("%d runs are paused and stay so. Let one go on: %s", n, m.c.self("unpause", m.paused[0]))
 	}
 	if m.refused > 0 {
 		return show.Quiet(ExitRefused)

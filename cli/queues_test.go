@@ -98,7 +98,7 @@ func TestDeadLettersAreListedAndRetriedOnAStoreAndThroughAServer(t *testing.T) {
 	profileOf(d, "profiles:\n  prod: {server: \""+url+"\"}\n")
 	d.drained("--profile prod")
 	require.Contains(t, d.ok("durable queues dead emails --profile prod").out, "mail-2\tmail\tacme\t")
-	require.Equal(t, "2 runs in line of emails again.\n", d.ok("durable queues retry emails --all --profile prod").out)
+	require.Equal(t, "mail-2\nmail-3\n2 runs in line of emails again.\n", d.ok("durable queues retry emails --all --profile prod").out)
 	d.drained("--profile prod")
 	require.Contains(t, d.ok("durable runs show mail-2 --profile prod").out, "completed")
 	require.Equal(t, 3, strings.Count(strings.Join(d.journal(), "\n"), "render "), "what was done is not done again")

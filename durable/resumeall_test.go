@@ -120,3 +120,29 @@ func TestABulkResumeResumesEachRunOnceAndEndsWithItsContext(t *testing.T) {
 		require.NoError(t, last, "the caller has ended ctx, and knows it")
 	})
 }
+
+// A paused run is held by a person, and stays so: whoever resumes all is told of it.
+func TestABulkResumeNamesThePausedRunsThatItLeaves(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		wf := durable.Define("w", func(ctx context.Context, _ int) (string, error) {
+			return "", durable.RetryDo(ctx, "a", durable.Policy{Initial: time.Hour}, func(context.Context) error { return errors.New("busy") })
+		})
+		w.boot(t, with(wf))
+		start(t, w, wf, "held", 0)
+		synctest.Wait()
+		require.NoError(t, w.eng.Pause(w.ctx(), "held", "lunch"))
+		w.eventually("held", store.Interrupted)
+		for _, dry := range []bool{true, false} {
+			n := 0
+			for plan, err := range operate.On(w.eng).ResumeAll(w.ctx(), store.Filter{}, operate.ResumeOptions{DryRun: dry}) {
+				n++
+				require.Equal(t, "held", plan.RunID)
+				var no *durable.NotResumableError
+				require.ErrorAs(t, err, &no)
+				require.True(t, no.Paused)
+			}
+			require.Equal(t, 1, n)
+			require.True(t, w.row("held").Paused)
+		}
+	})
+}

@@ -323,7 +323,8 @@ func (op *Operator) follows(ctx context.Context, v *view, rv *revision, torn *hi
 
 // ResumeAll resumes the matching runs one after the other, each as Resume does, and yields
 // the plan of each, with an error if it was not resumed; Plan.RunID names the run. Without
-// Statuses in f it takes interrupted and failed runs. It leaves out paused ones. It ends
+// Statuses in f it takes interrupted and failed runs. A paused one stays paused: its error is a
+// *durable.NotResumableError with Paused, and Engine.Unpause lets it go on. ResumeAll ends
 // after an error of the listing, which names no run, and when ctx ends. Breaking out of the
 // range leaves the other runs as they are.
 //
@@ -344,9 +345,6 @@ func (op *Operator) ResumeAll(ctx context.Context, f store.Filter, o ResumeOptio
 			if err != nil {
 				yield(Plan{}, fmt.Errorf("durable: listing runs to resume: %w", storeError(err)))
 				return
-			}
-			if row.Paused {
-				continue
 			}
 			plan, err := op.Resume(ctx, row.ID, o)
 			plan.RunID = row.ID

@@ -4,9 +4,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 
 	"github.com/holdfast-dev/holdfast/cli/internal/show"
 	"github.com/holdfast-dev/holdfast/client"
+	"github.com/holdfast-dev/holdfast/durable"
 	"github.com/holdfast-dev/holdfast/operate"
 	"github.com/holdfast-dev/holdfast/store"
 )
@@ -50,6 +52,17 @@ func (r *Remote) ResumeAll(ctx context.Context, w Which, o operate.ResumeOptions
 	return r.onAll(ctx, r.c.ResumeAll, client.BulkRequest{Filter: filter, DryRun: o.DryRun, ResetFailures: o.ResetFailures}, each)
 }
 
+// refusal returns why a server has not acted on a run; nil: it has.
+func refusal(o *client.BulkOutcome) error {
+	switch {
+	case o.Done:
+		return nil
+	case o.Code == "not_resumable" && strings.HasSuffix(o.Next, "/unpause"):
+		return &durable.NotResumableError{RunID: o.RunID, Status: store.Status(o.Status), Reason: "it is paused", Paused: true}
+	}
+	return errors.New(o.Message)
+}
+
 // onAll acts on all runs that req selects, some at a time. The server refuses to act on more than
 // have matched when it is asked first.
 func (r *Remote) onAll(ctx context.Context, act func(context.Context, client.BulkRequest) (client.Bulk, error), req client.BulkRequest, each func(id string, refused error)) error {
@@ -68,11 +81,7 @@ func (r *Remote) onAll(ctx context.Context, act func(context.Context, client.Bul
 			return r.said(err)
 		}
 		for _, o := range out.Runs {
-			var refused error
-			if !o.Done {
-				refused = errors.New(o.Message)
-			}
-			each(o.RunID, refused)
+			each(o.RunID, refusal(&o))
 		}
 		switch {
 		case out.Remaining == 0:
