@@ -36,6 +36,34 @@ func TestOfSeveralQuestionsOneIsNamedAndAnAnswerThatDoesNotFitIsRefused(t *testi
 	require.Equal(t, 4, d.sh("durable --store shop.db signal r word").code, "it has ended")
 }
 
+// What is printed is not refused when it is pasted: not once the answer is there, and not where the
+// run asks several things.
+func TestShowSaysHowARunIsAnsweredOrWhoGoesOnOnceItWas(t *testing.T) {
+	d := newDesk(t)
+	p := d.start("shop durable run two --id r --input '{}'")
+	p.until("  Answer: shop durable approve r --wait ") // of the second question
+	shown := d.ok("durable --store shop.db show r").out
+	require.Contains(t, shown, "\nAnswer it: durable approve r --wait left/agree --store shop.db\n")
+	require.Contains(t, shown, "\nAnswer it: durable approve r --wait right/price --store shop.db\n")
+	p.signal(15)
+	require.Equal(t, 143, p.wait(), p.text())
+
+	p = d.start("shop durable run checkout --id order-42 " + order)
+	p.until("? Ship")
+	p.signal(15)
+	require.Equal(t, 143, p.wait(), p.text())
+	require.Contains(t, d.ok("shop durable show order-42").out, "\nAnswer it: shop durable approve order-42\n")
+	d.ok("shop durable approve order-42")
+	shown = d.ok("shop durable show order-42").out
+	require.NotContains(t, shown, "approve order-42", "it would be refused")
+	require.Contains(t, shown, "\nIt was answered. Nobody executes it at the moment. Go on with: shop durable run checkout --resume order-42\n")
+	require.Regexp(t, `(?m)^order-42\tnobody alive runs checkout\tshop durable run checkout --resume order-42$`, d.sh("durable --store shop.db stuck").out, "at once: somebody has to take the answer up")
+	refused := d.sh("shop durable resume order-42")
+	require.Equal(t, 4, refused.code)
+	require.Contains(t, refused.err, "\nExecute it: shop durable run checkout --resume order-42\n")
+	require.Contains(t, d.ok("shop durable run checkout --resume order-42").out, "Workflow order-42 completed")
+}
+
 func TestPauseHoldsARunUntilUnpauseAndCancelEndsIt(t *testing.T) {
 	d := newDesk(t)
 	interrupted(d)

@@ -108,6 +108,31 @@ func pick(c *invocation, s *target.Run, open []durable.Approval, wait string) (d
 	return durable.Approval{}, &show.Failure{Code: "not_found", Exit: ExitNotFound, Message: fmt.Sprintf("%s does not ask %s; it asks: %s", s.ID, wait, strings.Join(keys, ", ")), Next: "Say which: --wait " + show.Quote(keys[0])}
 }
 
+// toAnswer returns the command that answers what a run asks; empty: it asks nothing, or what it
+// asked has its answer, which whoever executes the run next will find.
+func toAnswer(c *invocation, s *target.Run) string {
+	if !s.Prompt {
+		return ""
+	}
+	open, err := c.to.Approvals(c.ctx, s.ID)
+	switch {
+	case err == nil && len(open) == 0:
+		return ""
+	case err != nil:
+		return approves(c, s.ID, "", false)
+	}
+	return approves(c, s.ID, open[0].Key, len(open) > 1)
+}
+
+// approves returns the command that answers a wait of a run. If the run asks several things, it
+// would be refused without --wait.
+func approves(c *invocation, id, wait string, several bool) string {
+	if several {
+		return c.self("approve", id, "--wait", wait)
+	}
+	return c.self("approve", id)
+}
+
 // warnUnexecuted says that no process executes the run that a message was kept for,
 // and how to start one.
 func warnUnexecuted(c *invocation, t target.Target, s *target.Run) {

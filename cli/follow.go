@@ -28,12 +28,14 @@ func (c *invocation) view(t target.Target, s *target.Run) *termview.View {
 
 // words are the texts of a view that depend on this program.
 func (c *invocation) words(t target.Target, s *target.Run) termview.Words {
+	asked := map[string]bool{}
 	return termview.Words{
 		Answer: func(w operate.Call) string {
 			if w.Prompt == "" {
 				return ""
 			}
-			return c.self("approve", s.ID)
+			asked[w.Key] = true
+			return approves(c, s.ID, w.Key, len(asked) > 1)
 		},
 		Answered: func(ev store.Event) string { return verdictWord(t.Value(s.ID, ev)) },
 	}
@@ -183,8 +185,8 @@ func (c *invocation) outcome(t target.Target, s *target.Run, here bool) error {
 		return c.parked(t, now)
 	}
 	return c.print(result{Session: &now.Session}, func() {
-		if now.Prompt {
-			c.out.Printf("%s waits for a person. Answer it: %s\n", show.Escape(s.ID), c.self("approve", s.ID))
+		if answer := toAnswer(c, now); answer != "" {
+			c.out.Printf("%s waits for a person. Answer it: %s\n", show.Escape(s.ID), answer)
 			return
 		}
 		c.out.Printf("%s is %s. %s\n", show.Escape(s.ID), now.Status, c.follow(s.ID))

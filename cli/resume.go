@@ -222,15 +222,15 @@ func (c *invocation) notResumable(s *target.Run, reason string) *show.Failure {
 	if reason != "" {
 		f.Message += ": " + reason
 	}
-	switch {
+	switch answer := toAnswer(c, s); {
 	case s.Paused:
 		f.Next = "Let it go on: " + c.self("unpause", s.ID)
 	case s.Status == string(store.Completed):
 		f.Next = "Copy it: " + c.self("fork", s.ID, "--from", strconv.FormatInt(c.to.FirstCheckpoint(c.ctx, s.ID), 10))
 	case s.Status == string(store.Cancelled):
 		f.Next = "Take the cancel back: " + c.self("resume", s.ID, "--force")
-	case s.Prompt:
-		f.Next = "Answer it: " + c.self("approve", s.ID)
+	case answer != "":
+		f.Next = "Answer it: " + answer
 	case s.Status == string(store.Waiting) || s.Status == string(store.Pending):
 		run := c.code(s)
 		l, isLocal := c.to.(*target.Local)
@@ -315,9 +315,9 @@ func (c *invocation) occupied(t target.Target, by *store.OccupiedError) *show.Fa
 		return f
 	}
 	f.Message = fmt.Sprintf("%s is occupied by %s (%s).", by.Key, by.Holder, h.Status)
-	switch {
-	case h.Prompt:
-		f.Next = "Answer it: " + c.self("approve", h.ID)
+	switch answer := toAnswer(c, h); {
+	case answer != "":
+		f.Next = "Answer it: " + answer
 	case h.Resumable:
 		f.Next = "Resume it: " + c.self("resume", h.ID)
 	case h.Live:

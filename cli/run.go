@@ -229,7 +229,7 @@ func (c *invocation) asked(t target.Target, id string) {
 		return // only used to say more
 	}
 	for _, w := range open {
-		c.say("? %s  Answer: %s", show.Escape(w.Prompt), c.self("approve", id))
+		c.say("? %s  Answer: %s", show.Escape(w.Prompt), approves(c, id, w.Key, len(open) > 1))
 	}
 }
 

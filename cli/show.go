@@ -147,10 +147,8 @@ func showRun(c *invocation, s *target.Run, o *outline.Outline, resume string, ve
 			out.Printf("Left behind on branch %d: %s. %s\n", lane.Branch, show.Plural(lane.LeftEvents, "event"), c.self("branches", s.ID))
 		}
 	}
-	for _, w := range o.Waits {
-		if w.Kind == outline.Approval {
-			out.Printf("Answer it: %s\n", c.self("approve", s.ID))
-		}
+	if slices.ContainsFunc(o.Waits, func(r *outline.Row) bool { return r.Kind == outline.Approval }) {
+		showAnswer(c, s)
 	}
 	switch {
 	case s.Damage != nil:
@@ -161,6 +159,30 @@ func showRun(c *invocation, s *target.Run, o *outline.Outline, resume string, ve
 	case s.Restart:
 		out.Printf("It has no checkpoint. Restart from its input: %s\n", c.self("resume", s.ID, "--force"))
 	}
+}
+
+// showAnswer says how a run that asks something is answered, or that it has its answer and who
+// goes on with it.
+func showAnswer(c *invocation, s *target.Run) {
+	open, err := c.to.Approvals(c.ctx, s.ID)
+	if err != nil {
+		return // what is wrong with the run is shown
+	}
+	for _, a := range open {
+		c.out.Printf("Answer it: %s\n", approves(c, s.ID, a.Key, len(open) > 1))
+	}
+	l, isLocal := c.to.(*target.Local)
+	if len(open) > 0 || s.Paused {
+		return
+	}
+	next := "It goes on as soon as its process finds the answer."
+	if isLocal && !s.Live && !l.OthersMayTake(c.ctx, s) {
+		next = s.Starter() + "."
+		if run := c.code(s); run != "" {
+			next = "Nobody executes it at the moment. Go on with: " + run
+		}
+	}
+	c.out.Printf("It was answered. %s\n", next)
 }
 
 // cutOf says how a branch began: "Branch 1 from 5 on: edited charge, by ada: paid by
