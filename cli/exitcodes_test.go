@@ -102,7 +102,7 @@ var outcomes = map[string][]outcome{
 	},
 	"schedules rm": {{"schedules rm yearly --yes", 0}, {"schedules rm nosuch --yes", 3}},
 	"fork": {
-		{"fork done --from 2 --yes", 0}, {"fork done --from 2 --dry-run", 0}, {"fork nosuch --from 1 --yes", 3}, {"fork done --from 900 --yes", 3},
+		{"fork done --from 2 --yes", 0}, {"fork done --from 2 --dry-run", 0}, {"fork nosuch --from 1 --yes", 3}, {"fork done --from 900 --yes", 3}, {"fork done --from 2 --edit nosuch=1 --yes", 3},
 		{"fork done --from 2 --id held --yes", 4},
 	},
 	"checkpoints list":     {{"checkpoints list done", 0}, {"checkpoints list", 0}, {"checkpoints list nosuch", 3}},
@@ -114,7 +114,7 @@ var outcomes = map[string][]outcome{
 	},
 	"checkpoints edit": {
 		{"checkpoints edit failed reserve --value null --force --yes", 0}, {"checkpoints edit failed reserve --value { --yes", 2},
-		{"checkpoints edit failed reserve --value null --yes", 4}, {"checkpoints edit nosuch reserve --value 1 --yes", 3}, {"checkpoints edit failed nosuch --value 1 --yes", 4}, {"checkpoints edit failed ship --value 1 --yes", 4},
+		{"checkpoints edit failed reserve --value null --yes", 4}, {"checkpoints edit nosuch reserve --value 1 --yes", 3}, {"checkpoints edit failed nosuch --value 1 --yes", 3}, {"checkpoints edit failed ship --value 1 --yes", 3}, {"checkpoints edit asked approve --value true --yes", 4},
 	},
 	"checkpoints migrate": {{"checkpoints migrate --yes", 0}, {"checkpoints migrate --dry-run", 0}},
 	"checkpoints restore": {{"checkpoints restore backup.db --yes", 0}, {"checkpoints restore nosuch.db --yes", 3}},
@@ -319,15 +319,15 @@ func TestACommandThatReachesNothingExitsWith5(t *testing.T) {
 				"--server http://127.0.0.1:1", "--server " + other.URL, "--server " + elsewhere.URL, "--server " + proxy.URL,
 			} {
 				want := cli.ExitUnreachable
-				ofSchema := slices.Contains([]string{"schema status", "schema migrate", "checkpoints migrate", "schema restore", "checkpoints restore"}, path)
+				restores := slices.Contains([]string{"schema restore", "checkpoints restore"}, path)
 				switch {
 				case strings.HasPrefix(on, "--server") && needsStore(path):
 					want = cli.ExitUsage // it has no server
-				case on == "--store nosuch.db" && ofSchema:
-					continue // a store that is not made yet has a schema, and a backup can take its place
-				case on == "--store ." && strings.HasSuffix(path, " restore") && ofSchema:
+				case on == "--store nosuch.db" && restores:
+					continue // a backup can take the place of a store that is not there
+				case on == "--store ." && restores:
 					want = cli.ExitUsage // no backup can take its place
-				case on == "--store garbage" && strings.HasSuffix(path, " restore") && ofSchema:
+				case on == "--store garbage" && restores:
 					want = cli.ExitRefused // what is there is not thrown away
 				}
 				a := d.sh("durable " + on + " " + line + " --json")

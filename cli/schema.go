@@ -9,6 +9,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/holdfast-dev/holdfast/cli/internal/show"
+	"github.com/holdfast-dev/holdfast/cli/internal/target"
 	"github.com/holdfast-dev/holdfast/store"
 )
 
@@ -120,19 +121,31 @@ func schemaFailed(c *invocation, err error) error {
 	return c.unreachable(p, err)
 }
 
+// planned opens the schema and says what is missing in it. A name under which there is no store,
+// which may be mistyped, is not taken for one that is to be made.
+func planned(c *invocation) (sc Schema, p store.MigrationPlan, err error) {
+	if sc, err = openSchema(c); err != nil {
+		return nil, p, err
+	}
+	if p, err = sc.Plan(c.ctx); err != nil {
+		return nil, p, schemaFailed(c, err)
+	}
+	if at, err := c.place(); err == nil && p.Have == 0 {
+		return nil, p, &show.Failure{
+			Code: "unavailable", Exit: ExitUnreachable, Message: fmt.Sprintf("There is no store in %s.", target.Mask(at.Store)),
+			Next: "Check " + at.From + ". The first program that opens a store makes it.",
+		}
+	}
+	return sc, p, nil
+}
+
 func schemaStatus(c *invocation) error {
-	sc, err := openSchema(c)
+	_, p, err := planned(c)
 	if err != nil {
 		return err
 	}
-	p, err := sc.Plan(c.ctx)
-	if err != nil {
-		return schemaFailed(c, err)
-	}
 	return c.print(stateOf(&p), func() {
 		switch {
-		case p.Have == 0:
-			c.out.Printf("No schema yet; this program needs %d. The first program that opens the store makes it.\n", p.Know)
 		case len(p.Steps) == 0:
 			c.out.Printf("Schema %d, as this program needs it.\n", p.Have)
 		default:
@@ -142,13 +155,9 @@ func schemaStatus(c *invocation) error {
 }
 
 func migrate(c *invocation, dryRun, yes bool) error {
-	sc, err := openSchema(c)
+	sc, p, err := planned(c)
 	if err != nil {
 		return err
-	}
-	p, err := sc.Plan(c.ctx)
-	if err != nil {
-		return schemaFailed(c, err)
 	}
 	state := stateOf(&p)
 	if dryRun {

@@ -231,7 +231,7 @@ func TestAForkWithAnEditThatCannotBeIsRefusedAndNothingIsMade(t *testing.T) {
 			edits  map[string]any
 			reason string // of the *EditError; empty: an *EncodeError
 		}{
-			"no such call":           {"r", 0, map[string]any{"nothing": 1}, "it has no outcome"},
+			"no such call":           {"r", 0, map[string]any{"nothing": 1}, "nothing is recorded under that name"},
 			"no such item":           {"r", 0, map[string]any{"items[3]": 1}, "no such item"},
 			"behind the checkpoint":  {"r", letter, map[string]any{"kid": "new"}, fmt.Sprintf("recorded up to event %d", letter)},
 			"another type":           {"r", 0, map[string]any{"letter": 7}, "the value is of type int"},

@@ -35,6 +35,8 @@ type EditError struct {
 	Reason string
 	// Forceable: EditOptions.Force replaces it anyway.
 	Forceable bool
+	// Unknown: nothing is recorded under this key. The error matches durable.ErrNotFound.
+	Unknown bool
 }
 
 func (e *EditError) Error() string {
@@ -44,6 +46,9 @@ func (e *EditError) Error() string {
 	}
 	return s
 }
+
+// Is matches durable.ErrNotFound if nothing is recorded under the key.
+func (e *EditError) Is(target error) bool { return e.Unknown && target == durable.ErrNotFound }
 
 // Edit replaces a recorded outcome by value: the result or final failure of a step or of an item
 // of a Map (nil for one without a result), the answer to a wait or its timeout, or the outcome of
@@ -105,7 +110,7 @@ func (op *Operator) Edit(ctx context.Context, id, key string, value any, o EditO
 
 // editedOutcome returns the recorded outcome that an edit replaces.
 func editedOutcome(p *history.Past, id, key string) (*store.Event, error) {
-	no := &EditError{RunID: id, Key: key, Reason: "there is no such item with an outcome"}
+	no := &EditError{RunID: id, Key: key, Reason: "there is no such item with an outcome", Unknown: true}
 	if name, n, ok := history.SplitItem(key); ok {
 		if ev := p.Items[name][n]; ev != nil {
 			return ev, nil
@@ -113,7 +118,7 @@ func editedOutcome(p *history.Past, id, key string) (*store.Event, error) {
 		return nil, no
 	}
 	rec := p.Call(key)
-	if no.Reason = editable(rec); no.Reason != "" {
+	if no.Reason, no.Unknown = editable(rec), rec == nil; no.Reason != "" {
 		return nil, no
 	}
 	return &rec.Outcome, nil
@@ -235,7 +240,9 @@ func (op *Operator) edit(ctx context.Context, v *view, rv *revision, old *store.
 // or a Map has no value of its own.
 func editable(rec *history.Call) string {
 	switch {
-	case rec == nil || rec.Outcome.Seq == 0:
+	case rec == nil:
+		return "nothing is recorded under that name"
+	case rec.Outcome.Seq == 0:
 		return "it has no outcome"
 	case history.ScopeOfKey(rec.Key) == history.UndoScope:
 		return "it is a compensation"

@@ -68,8 +68,8 @@ func (op *Operator) Payload(runID string, ev store.Event) (Payload, error) {
 // Decode reads what an event of a run carries into v, a pointer, as the run's own
 // code would: earlier versions of a registered type are raised to the present
 // one. An event without a payload leaves v as it is. The error is a
-// *durable.UndecodableError when v is no place for the value; durable.ErrInvalid when v
-// is no pointer.
+// *durable.UndecodableError when the value does not decode into v; durable.ErrInvalid when
+// v is no pointer.
 func (op *Operator) Decode(runID string, ev store.Event, v any) error {
 	target := reflect.ValueOf(v)
 	if target.Kind() != reflect.Pointer || target.IsNil() {

@@ -101,11 +101,7 @@ func Explain(err error, c *Commands, inProgress func(id, owner string) string) *
 		refuse("unrecorded")
 		f.Next = "Mend the cause, then: " + c.Self("resume", unrecorded.RunID)
 	case errors.As(err, &edit):
-		refuse("refused")
-		if edit.Forceable {
-			f.Message = fmt.Sprintf("run %s: the result of %s cannot be edited: %s", edit.RunID, edit.Key, edit.Reason)
-			f.Next = "With --force it is replaced all the same"
-		}
+		explainEdit(f, edit, c)
 	case errors.As(err, &value):
 		refuse("refused")
 		f.Message = strings.Replace(f.Message, ". Force ", ". --force ", 1)
@@ -120,6 +116,17 @@ func Explain(err error, c *Commands, inProgress func(id, owner string) string) *
 		return explainKind(f, err, c)
 	}
 	return f
+}
+
+// explainEdit says why a result is not edited.
+func explainEdit(f *Failure, edit *operate.EditError, c *Commands) {
+	f.Code, f.Exit, f.Message = "refused", ExitRefused, fmt.Sprintf("run %s: the result of %s cannot be edited: %s", edit.RunID, edit.Key, edit.Reason)
+	if edit.Forceable {
+		f.Next = "With --force it is replaced all the same"
+	}
+	if edit.Unknown {
+		f.Code, f.Exit, f.Next = "not_found", ExitNotFound, "List: "+c.Self("checkpoints", "list", edit.RunID)
+	}
 }
 
 // explainKind is the rest of Explain: errors of a kind, and those that say what is

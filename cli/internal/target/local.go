@@ -62,8 +62,9 @@ func (l *Local) Lost(id string, err error) error {
 		return err
 	}
 	var at *operate.CheckpointError
-	if errors.As(err, &at) {
-		return err
+	var edit *operate.EditError
+	if errors.As(err, &at) || errors.As(err, &edit) {
+		return err // the run exists
 	}
 	return show.UnknownRun(id, l.commands)
 }
