@@ -134,6 +134,49 @@ func TestCancellingAParentCancelsItsChildren(t *testing.T) {
 	})
 }
 
+// ErrCancelled is a run's own cancel, as its calls return it, and ErrRunCancelled that of a run
+// that was waited for: code that ends with its run must not end with its child.
+func TestAnOwnCancelAndThatOfARunThatIsWaitedForAreToldApart(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		var told error // to the parent, of its child
+		parent := durable.Define("parent", func(ctx context.Context, _ int) (string, error) {
+			child, err := ship.Start(ctx, "child", "lamp")
+			if err != nil {
+				return "", err
+			}
+			_, told = child.Wait(ctx)
+			return "went on", nil
+		})
+		var own error // to a run, of itself
+		alone := durable.Define("alone", func(ctx context.Context, _ int) (string, error) {
+			_, own = durable.Await[string](ctx, "never")
+			return "", own
+		})
+		w.serve(t, parent, alone, ship)
+		run, err := parent.Start(w.ctx(), "parent", 0)
+		require.NoError(t, err)
+		synctest.Wait()
+		require.NoError(t, w.eng.Cancel(w.ctx(), "child", "out of stock"))
+		out, err := run.Wait(w.ctx())
+		require.NoError(t, err)
+		require.Equal(t, "went on", out)
+		require.ErrorIs(t, told, durable.ErrRunCancelled)
+		require.NotErrorIs(t, told, durable.ErrCancelled)
+
+		other, err := alone.Start(w.ctx(), "alone", 0)
+		require.NoError(t, err)
+		synctest.Wait()
+		require.NoError(t, w.eng.Cancel(w.ctx(), "alone", "enough"))
+		_, outside := other.Wait(w.ctx())
+		require.ErrorIs(t, own, durable.ErrCancelled)
+		require.NotErrorIs(t, own, durable.ErrRunCancelled)
+		require.ErrorIs(t, outside, durable.ErrRunCancelled)
+		require.NotErrorIs(t, outside, durable.ErrCancelled)
+		_, _, result := other.Result(w.ctx())
+		require.ErrorIs(t, result, durable.ErrRunCancelled)
+	})
+}
+
 func TestAChildIdThatIsInUseIsAConflict(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		wf := durable.Define("order", func(ctx context.Context, item string) (string, error) {

@@ -37,7 +37,9 @@ var (
 	ErrInterrupted = errors.New("durable: run interrupted")
 	// ErrRunFailed: the run ended in an error.
 	ErrRunFailed = errors.New("durable: run failed")
-	// ErrRunCancelled: the run was cancelled.
+	// ErrRunCancelled: the run that was waited for, which may be a child, was cancelled: an
+	// outcome (*RunError). In a run that is cancelled itself, calls return ErrCancelled, and
+	// neither error matches the other, so that a parent can tell its own end from a child's.
 	ErrRunCancelled = errors.New("durable: run cancelled")
 	// ErrDefinitionChanged: the code makes other durable calls than the history recorded.
 	ErrDefinitionChanged = errors.New("durable: definition changed")
@@ -47,7 +49,8 @@ var (
 	ErrNotRunning = errors.New("durable: run has ended")
 	// ErrTimeout: a wait has timed out. It is recorded.
 	ErrTimeout = errors.New("durable: wait timed out")
-	// ErrCancelled: the run was cancelled; no further body begins.
+	// ErrCancelled: the run that made this call was cancelled; no further body begins. Run.Wait
+	// tells others of that with ErrRunCancelled.
 	ErrCancelled = errors.New("durable: run was cancelled")
 	// ErrDeadline: the run's deadline has passed; no further body begins.
 	ErrDeadline = errors.New("durable: run deadline has passed")

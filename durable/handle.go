@@ -42,8 +42,8 @@ func (w *Workflow[I, O]) Handle(ctx context.Context, id string) (*Run[O], error)
 
 // Wait returns the run's output once it has completed. Errors:
 //
-//   - *RunError when it failed or was cancelled; errors.Is and errors.As look
-//     through it at the recorded error
+//   - *RunError when it failed (ErrRunFailed) or was cancelled (ErrRunCancelled, and not
+//     ErrCancelled); errors.Is and errors.As look through it at the recorded error
 //   - *InterruptedError when it stopped without an outcome and no executor is about to
 //     continue it; the message names the call that does
 //   - ErrNotFound when there is no such run

@@ -66,9 +66,10 @@ type Stuck struct {
 	Next     string
 }
 
-// Recover brings every run that was left unfinished into a defined state. Call
-// it once on boot. Runs whose owner is gone are continued from the attempt they
-// had reached, failed, or left, as their policy says. Waiting runs keep waiting, and
+// Recover continues the runs that earlier processes have left unfinished, and from then on this
+// engine takes up what others start or leave; an engine that never calls it executes only the
+// runs that it starts itself. Call it once on boot. Runs whose owner is gone are continued from
+// the attempt they had reached, failed, or left, as their policy says. Waiting runs keep waiting, and
 // their prompts are reported. Runs that were stopped gracefully are continued, and
 // pending ones become claimable by this engine. A run that cannot be recovered does not
 // stop the others: it is in Report.Stuck. Recover never touches runs that a live executor
