@@ -213,6 +213,8 @@ func TestStuckNamesTheReasonAndTheNextCommand(t *testing.T) {
 	a := d.sh("durable --store shop.db stuck")
 	require.Equal(t, 6, a.code)
 	require.Regexp(t, `^order-42\t.*\tdurable resume order-42 --dry-run --store shop.db\n$`, a.out)
+	require.NotContains(t, a.out, `\n`, "the reason has several lines, and a row one")
+	require.NotContains(t, d.sh("SHOP_FRAUD=1 shop durable resume --all").err, `\n`)
 	d.ok("shop durable pause order-42")
 	require.Contains(t, d.sh("durable --store shop.db stuck").out, "durable unpause order-42 --store shop.db")
 	require.Equal(t, 4, d.sh("shop durable resume order-42").code)

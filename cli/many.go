@@ -49,7 +49,7 @@ func (m *many) one(id string, no error) {
 			m.failed = err
 		}
 	case no != nil:
-		m.c.say("Left %s: %s", show.Escape(id), show.Escape(strings.TrimPrefix(no.Error(), "durable: ")))
+		m.c.say("Left %s: %s", show.Escape(id), show.Escape(show.FirstLine(strings.TrimPrefix(no.Error(), "durable: "))))
 	default:
 		m.c.out.Printf("%s\n", show.Escape(id))
 	}

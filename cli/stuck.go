@@ -38,7 +38,7 @@ than --limit; with --limit 0 every run that waits is looked at.`,
 					}
 					continue
 				}
-				rows.Rows = append(rows.Rows, []string{list[i].ID, show.OrElse(list[i].Reason, list[i].Code), list[i].Next})
+				rows.Rows = append(rows.Rows, []string{list[i].ID, show.FirstLine(show.OrElse(list[i].Reason, list[i].Code)), list[i].Next})
 			}
 			if len(list) == 0 {
 				c.say("Nothing is stuck.")

@@ -112,3 +112,10 @@ func OrNothing(list []string) []string {
 	}
 	return list
 }
+
+// FirstLine returns the first line of a text of several, which says what it is about; the others,
+// such as the two sides of changed code, have no place in a row.
+func FirstLine(text string) string {
+	first, _, _ := strings.Cut(strings.TrimSpace(text), "\n")
+	return first
+}
