@@ -109,7 +109,7 @@ var outcomes = map[string][]outcome{
 	"checkpoints show":     {{"checkpoints show done 2", 0}, {"checkpoints show nosuch 2", 3}, {"checkpoints show done 900", 3}},
 	"checkpoints validate": {{"checkpoints validate done", 0}, {"checkpoints validate", 0}, {"checkpoints validate nosuch", 3}, {"checkpoints validate --store damaged.db", 6}},
 	"checkpoints repair": {
-		{"checkpoints repair done", 0}, {"checkpoints repair held --store damaged.db", 0}, {"checkpoints repair held --store damaged.db --dry-run", 0},
+		{"checkpoints repair done", 0}, {"checkpoints repair held --store damaged.db", 0}, {"checkpoints repair held --store damaged.db --yes", 0}, {"checkpoints repair held --store damaged.db --dry-run", 0},
 		{"checkpoints repair nosuch", 3},
 	},
 	"checkpoints edit": {
@@ -120,7 +120,7 @@ var outcomes = map[string][]outcome{
 	"checkpoints restore": {{"checkpoints restore backup.db --yes", 0}, {"checkpoints restore nosuch.db --yes", 3}},
 	"checkpoints export":  {{"checkpoints export done", 0}, {"checkpoints export nosuch", 3}},
 	"checkpoints import": {
-		{"checkpoints import done.run --id copy", 0}, {"checkpoints import nosuch.run", 2}, {"checkpoints import garbage", 4}, {"checkpoints import done.run --store held.db", 4},
+		{"checkpoints import done.run --id copy", 0}, {"checkpoints import done.run --id copy --yes", 0}, {"checkpoints import nosuch.run", 2}, {"checkpoints import garbage", 4}, {"checkpoints import done.run --store held.db", 4},
 	},
 	"checkpoints delete": {{"checkpoints delete done --yes", 0}, {"checkpoints delete done --dry-run", 0}, {"checkpoints delete nosuch --yes", 3}},
 	"history":            {{"history --dir archive", 0}, {"history --dir archive --git .", 2}, {"history --dir nosuch", 5}},
