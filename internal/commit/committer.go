@@ -76,11 +76,14 @@ func (c *Committer) Wait() { c.timers.Wait() }
 func (c *Committer) Commit(ctx context.Context, lg *Log, w *Write) error {
 	c.mu.Lock()
 	early := lg.doEarly()
-	ln, err := c.admit(lg, w)
-	if err != nil {
+	if err := c.place(lg, w); err != nil {
 		c.mu.Unlock()
 		return err
 	}
+	if c.isAlone(lg, w) && !(w.FailFast && ctx.Done() != nil) {
+		return c.commitAlone(ctx, lg, w, early)
+	}
+	ln := c.route(lg, w)
 	if !ln.wantsLeader() {
 		return c.follow(ctx, w)
 	}
@@ -170,11 +173,19 @@ func (c *Committer) follow(ctx context.Context, w *Write) error {
 // admit gives w its place after what lg has pending, and returns the lane that commits it.
 // The mutex is held.
 func (c *Committer) admit(lg *Log, w *Write) (*lane, error) {
-	if err := lg.admits(w); err != nil {
+	if err := c.place(lg, w); err != nil {
 		return nil, err
 	}
+	return c.route(lg, w), nil
+}
+
+// place completes w, which then follows what lg has pending. The mutex is held.
+func (c *Committer) place(lg *Log, w *Write) error {
+	if err := lg.admits(w); err != nil {
+		return err
+	}
 	if c.stop.Err() != nil {
-		return nil, ErrClosed
+		return ErrClosed
 	}
 	lg.unstash()
 	if w.Compose != nil {
@@ -188,15 +199,21 @@ func (c *Committer) admit(lg *Log, w *Write) (*lane, error) {
 		w.at = w.Events[n-1].At
 		w.Row = EndsAt(w.Row, w.at)
 	}
-	w.admitted = true
-	lg.pend(w)
+	w.admitted, w.bytes = true, w.size()
+	return nil
+}
+
+// route makes w, which has its place, pending, and returns the lane that commits it. The mutex
+// is held.
+func (c *Committer) route(lg *Log, w *Write) *lane {
+	lg.pending = append(lg.pending, w)
 	switch {
 	case lg.queued != nil:
-		return c.reroute(lg), nil
+		return c.reroute(lg)
 	case lg.flight == nil:
-		return c.enqueue(lg), nil
+		return c.enqueue(lg)
 	}
-	return c.laneOf(lg), nil
+	return c.laneOf(lg)
 }
 
 // laneOf returns the lane of what lg has in flight, or else of what is pending.
@@ -256,23 +273,31 @@ func (c *Committer) lead(ctx context.Context, w *Write, l *leading) error {
 	for {
 		c.gather(l)
 		c.send(l)
-		if l.relieved {
-			return c.afterRelief(ctx, w, l)
-		}
-		if w != nil && w.settled {
-			c.handOver(l)
-			c.mu.Unlock()
-			return w.err
-		}
-		if len(l.lane.queue) == 0 {
-			l.lane.end(l)
-			if w == nil {
-				c.mu.Unlock()
-				return nil
-			}
-			return c.follow(ctx, w)
+		if over, err := c.led(ctx, w, l); over {
+			return err
 		}
 	}
+}
+
+// led decides, after a batch, whether l leads another one. If not, the mutex is free on return.
+func (c *Committer) led(ctx context.Context, w *Write, l *leading) (over bool, err error) {
+	if l.relieved {
+		return true, c.afterRelief(ctx, w, l)
+	}
+	if w != nil && w.settled {
+		c.handOver(l)
+		c.mu.Unlock()
+		return true, w.err
+	}
+	if len(l.lane.queue) > 0 {
+		return false, nil
+	}
+	l.lane.end(l)
+	if w == nil {
+		c.mu.Unlock()
+		return true, nil
+	}
+	return true, c.follow(ctx, w)
 }
 
 // handOver makes one of the waiters lead in place of l. The mutex is held.

@@ -56,7 +56,11 @@ func (ln *lane) takeLead() *leading {
 
 // end says that l leads no more.
 func (ln *lane) end(l *leading) {
-	ln.leaders = slices.DeleteFunc(ln.leaders, func(o *leading) bool { return o == l })
+	if len(ln.leaders) == 1 && ln.leaders[0] == l {
+		ln.leaders = ln.leaders[:0]
+	} else {
+		ln.leaders = slices.DeleteFunc(ln.leaders, func(o *leading) bool { return o == l })
+	}
 	ln.spare = l
 }
 

@@ -163,12 +163,6 @@ func (lg *Log) stamp(events []store.Event, clock time.Time) {
 	}
 }
 
-// pend adds a write to the pending ones. The mutex is held.
-func (lg *Log) pend(w *Write) {
-	w.bytes = w.size()
-	lg.pending = append(lg.pending, w)
-}
-
 // takeOff moves the pending writes into f: all of them, or only the first if that must
 // be alone.
 func (lg *Log) takeOff(f *flight) *flight {

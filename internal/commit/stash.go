@@ -41,7 +41,9 @@ func (lg *Log) StashesLocked() bool { return len(lg.stashed) > 0 }
 func (lg *Log) unstash() {
 	if len(lg.stashed) > 0 {
 		if lg.torn == nil {
-			lg.pend(&Write{Events: lg.stashed, stashed: true})
+			w := &Write{Events: lg.stashed, stashed: true}
+			w.bytes = w.size()
+			lg.pending = append(lg.pending, w)
 		}
 		lg.stashed, lg.stashedSize = nil, 0
 	}
