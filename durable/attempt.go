@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"reflect"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -19,7 +20,8 @@ import (
 	"github.com/holdfast-dev/holdfast/store"
 )
 
-// step is one step that is being performed.
+// step is one step that is being performed. Its memory is used again for another one if
+// nothing else can know it; what its body may keep is the attempt.
 type step struct {
 	call    call
 	policy  *retry.Policy // with its defaults
@@ -38,23 +40,43 @@ type step struct {
 
 	saved map[string][]byte // progress saved in this execution, by name; guarded by the mutex of the attempt
 	spans *telemetry.Step   // nil: none were begun
-	first attempt           // memory for the one attempt that nearly every step needs
+	first *attempt          // memory for the first attempt
+	// unseen: there was one attempt, and nobody has seen it. reusable: the step has come to
+	// its result, and only the step's own goroutine knows it.
+	unseen, reusable bool
+}
+
+// steps has the memory of steps that have ended.
+var steps = sync.Pool{New: func() any { return new(step) }}
+
+// end ends the call.
+func (st *step) end() {
+	reusable := st.reusable
+	st.call.scope.end()
+	if reusable {
+		*st = step{}
+		steps.Put(st)
+	}
 }
 
 // attempt is one run of a step's body; it is the context the body gets.
 type attempt struct {
 	context.Context
-	step   *step
+	step   *step // for those who were given the attempt by seen; see attemptOwn
+	scope  *scope
+	key    string // of the step
 	number int
+	policy *retry.Policy
 	term   *heart.Term // of the lease, in which it began
 	bounds atomic.Pointer[bounds]
-	own    atomic.Pointer[attemptOwn] // nil, or notUsed: there is none; see attempt.use
+	own    atomic.Pointer[attemptOwn] // nil, or a state: there is none; see attempt.use
 }
 
 // attempts runs the body until it succeeds or fails for good, and records each
-// outcome. It begins with the attempt that the history has reached.
-func (st *step) attempts(ctx context.Context, b body) error {
+// outcome. It begins with the attempt that the history has reached, whose memory is first.
+func (st *step) attempts(ctx context.Context, b body, first *attempt) error {
 	r := st.call.scope.run
+	st.first = first
 	r.bodies.begin()
 	defer r.bodies.end()
 	n, wait, err := st.restore()
@@ -75,7 +97,7 @@ func (st *step) attempts(ctx context.Context, b body) error {
 		}
 		said = true
 	}
-	for ; ; n++ {
+	for {
 		clock, err := st.ready(n, wait, said)
 		if err != nil {
 			return err
@@ -97,41 +119,50 @@ func (st *step) attempts(ctx context.Context, b body) error {
 			}
 			payload = nil
 		}
-		end := telemetry.AttemptEnd{Number: n, At: st.ended, Took: took, Outcome: telemetry.OutcomeFailed, Err: err}
-		if stopped := st.externalStop(); stopped != nil {
-			// Stopped from outside: however the body reacted, it is not a failure of
-			// the step.
-			end.Outcome = telemetry.OutcomeStopped
-			st.report(ctx, end)
-			return stopped
-		}
-		var again bool
-		if wait, again = st.repeats(a, err); again {
-			end.Outcome = telemetry.OutcomeStopped
-			st.report(ctx, end)
-			n--
-			continue
-		}
-		v := st.policy.Judge(n, err, &marks, st.start, r.eng.now(), rand.Float64())
-		if v.Fault != nil {
-			err = fmt.Errorf("%w; and Policy.RetryIf: %w", err, v.Fault)
-		}
-		if v.Final {
-			err = st.fail(a, err, v.Reason, took)
-			unrecorded := notOfStep(err)
-			if unrecorded == nil {
-				st.measureStep(err)
-			}
-			st.report(ctx, end.Settled(unrecorded, true))
+		if n, wait, err = st.endBadly(ctx, a, payload, took, err); err != nil {
 			return err
 		}
-		wait, err = st.failOnce(a, err, payload, v.Pause, took)
-		st.report(ctx, end.Settled(err, false))
-		if err != nil {
-			return err
-		}
-		r.eng.metrics.StepRetried(st.measuredIn(), r.row.Workflow)
 	}
+}
+
+// endBadly records that an attempt ended in err, unless that is no failure of the step, and
+// returns the number of the next attempt and when it may begin. An error ends the step. It is
+// apart from attempts, whose frame is on the stack of every body.
+func (st *step) endBadly(ctx context.Context, a *attempt, output []byte, took time.Duration, err error) (next int, wait store.Time, _ error) {
+	r, n := st.call.scope.run, a.number
+	end := telemetry.AttemptEnd{Number: n, At: st.ended, Took: took, Outcome: telemetry.OutcomeFailed, Err: err}
+	if stopped := st.externalStop(); stopped != nil {
+		// Stopped from outside: however the body reacted, it is not a failure of
+		// the step.
+		end.Outcome = telemetry.OutcomeStopped
+		st.report(ctx, end)
+		return 0, 0, stopped
+	}
+	if wait, again := st.repeats(a, err); again {
+		end.Outcome = telemetry.OutcomeStopped
+		st.report(ctx, end)
+		return n, wait, nil
+	}
+	v := st.policy.Judge(n, err, &marks, st.start, r.eng.now(), rand.Float64())
+	if v.Fault != nil {
+		err = fmt.Errorf("%w; and Policy.RetryIf: %w", err, v.Fault)
+	}
+	if v.Final {
+		err = st.fail(a, err, v.Reason, took)
+		unrecorded := notOfStep(err)
+		if unrecorded == nil {
+			st.measureStep(err)
+		}
+		st.report(ctx, end.Settled(unrecorded, true))
+		return 0, 0, err
+	}
+	wait, err = st.failOnce(a, err, output, v.Pause, took)
+	st.report(ctx, end.Settled(err, false))
+	if err != nil {
+		return 0, 0, err
+	}
+	r.eng.metrics.StepRetried(st.measuredIn(), r.row.Workflow)
+	return n + 1, wait, nil
 }
 
 // repeats reports whether the attempt that ended in err is made again without counting,
@@ -289,12 +320,13 @@ func (st *step) pausing() bool {
 
 // run makes attempt n. A panic of the body becomes its error.
 func (st *step) run(ctx context.Context, n int, b body) (a *attempt, payload []byte, err error) {
-	a = &st.first
+	a = st.first
 	if a.step != nil {
 		a = new(attempt) // goroutines of the body may still hold the previous one
 	}
 	ctx = st.trace(ctx).Attempt(ctx, n)
-	a.Context, a.step, a.number, a.term = ctx, st, n, st.call.scope.run.eng.heart.Lease.Term()
+	a.Context, a.step, a.scope, a.key, a.number, a.policy = ctx, st, st.call.scope, st.call.key, n, st.policy
+	a.term = a.scope.run.eng.heart.Lease.Term()
 	if len(st.failures) > 0 {
 		a.use().failures = st.failures
 	}
@@ -304,11 +336,11 @@ func (st *step) run(ctx context.Context, n int, b body) (a *attempt, payload []b
 		a.Context = limited
 	}
 	r := st.call.scope.run
-	r.bodies.under.begin(&st.call.key)
+	r.bodies.under.begin(&a.key)
 	returned := false
 	defer func() {
-		r.bodies.under.end(&st.call.key)
-		a.end()
+		r.bodies.under.end(&a.key)
+		st.unseen = a.end() && a == st.first
 		if !returned || err != nil {
 			st.tx.undo(err) // before the failure is recorded: the transaction may hold what that needs
 		}
@@ -325,7 +357,7 @@ func (st *step) run(ctx context.Context, n int, b body) (a *attempt, payload []b
 		if r.dead.Load() == nil {
 			end.Outcome = telemetry.OutcomeFailed
 			end = end.Settled(notOfStep(st.fail(a, ErrGoexit, "", 0)), true)
-			r.bodies.exited.Store(&st.call.key)
+			r.bodies.exited.Store(&a.key)
 		}
 		st.report(ctx, end)
 	}()

@@ -75,7 +75,7 @@ func Attempt(ctx context.Context) AttemptInfo {
 		return AttemptInfo{}
 	}
 	var failures []Failure
-	if o := a.own.Load(); o != nil {
+	if o := a.own.Load(); holds(o) {
 		failures = append(failures, o.failures...)
 	}
 	return AttemptInfo{
@@ -236,7 +236,7 @@ func (a *attempt) taken() map[string]json.RawMessage {
 		return nil
 	}
 	o := a.own.Load()
-	if o == nil || o == notUsed {
+	if !holds(o) {
 		return nil
 	}
 	o.mu.Lock()

@@ -26,30 +26,73 @@ type attemptOwn struct {
 	local locals
 	// requests counts the requests made without an id, by run and name.
 	requests map[[2]string]int
+
+	// late stands for an attempt that nobody had seen before it ended: its step is another one
+	// now. nil: the attempt itself.
+	late *attempt
 }
 
-// notUsed stands for what an attempt that has ended did not need.
-var notUsed = &attemptOwn{over: true}
+// The states of an attempt that has nothing of its own. Once somebody has seen it, its step
+// is kept as long as it is. Most bodies do not look, and the memory of their step is used
+// again; who keeps the context of such a body and looks later, sees late.
+var (
+	attemptSeen     = &attemptOwn{}
+	attemptUnseen   = &attemptOwn{over: true} // it has ended
+	attemptSeenOver = &attemptOwn{over: true} // likewise
+)
+
+// holds reports whether the attempt has something of its own.
+func holds(o *attemptOwn) bool {
+	return o != nil && o != attemptSeen && o != attemptUnseen && o != attemptSeenOver
+}
+
+// see returns the attempt for code that looks at more of it than its context.
+func (a *attempt) see() *attempt {
+	for {
+		switch had := a.own.Load(); {
+		case had == nil:
+			if a.own.CompareAndSwap(nil, attemptSeen) {
+				return a
+			}
+		case had == attemptUnseen:
+			a.use()
+		case had.late != nil:
+			return had.late
+		default:
+			return a
+		}
+	}
+}
 
 // use returns what the attempt has beside its context, and makes it when it is first
 // needed: also after the attempt has ended, by a goroutine that its body left behind.
 func (a *attempt) use() *attemptOwn {
 	for {
 		had := a.own.Load()
-		if had != nil && had != notUsed {
+		if holds(had) {
 			return had
 		}
-		if o := (&attemptOwn{over: had == notUsed}); a.own.CompareAndSwap(had, o) {
+		o := &attemptOwn{over: had == attemptUnseen || had == attemptSeenOver}
+		if had == attemptUnseen {
+			late := &attempt{Context: a.Context, scope: a.scope, key: a.key, number: a.number, policy: a.policy, term: a.term}
+			late.step = &step{call: call{scope: a.scope, key: a.key}, policy: a.policy}
+			late.own.Store(&attemptOwn{over: true})
+			o.late = late
+		}
+		if a.own.CompareAndSwap(had, o) {
 			return o
 		}
 	}
 }
 
 // end closes the attempt to the goroutines that its body left behind. It waits for
-// any write of theirs in progress.
-func (a *attempt) end() {
-	if a.own.CompareAndSwap(nil, notUsed) {
-		return
+// any write of theirs in progress. It reports whether nobody has seen it.
+func (a *attempt) end() bool {
+	if a.own.CompareAndSwap(nil, attemptUnseen) {
+		return true
+	}
+	if a.own.CompareAndSwap(attemptSeen, attemptSeenOver) {
+		return false
 	}
 	o := a.own.Load()
 	o.saving.Lock()
@@ -58,9 +101,10 @@ func (a *attempt) end() {
 	o.mu.Unlock()
 	o.saving.Unlock()
 	a.release()
+	return false
 }
 
 // errOver is the error for a goroutine that a body left behind.
 func (a *attempt) errOver(what string) error {
-	return fmt.Errorf("%w: %s: attempt %d of step %s in run %s has ended; a body must wait for its goroutines", ErrOutsideRun, what, a.number, a.step.call.key, a.step.call.scope.run.id)
+	return fmt.Errorf("%w: %s: attempt %d of step %s in run %s has ended; a body must wait for its goroutines", ErrOutsideRun, what, a.number, a.key, a.scope.run.id)
 }

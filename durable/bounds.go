@@ -98,9 +98,9 @@ func (a *attempt) Err() error {
 func (a *attempt) Value(key any) any {
 	switch key {
 	case scopeKey{}:
-		return a
+		return a.see()
 	case stepbody.Key{}:
-		return stepbody.Body(a)
+		return stepbody.Body(a.see())
 	}
 	if b := a.bounds.Load(); b != nil {
 		return b.Value(key)

@@ -280,7 +280,7 @@ func (f *Future[T]) Wait(ctx context.Context) (T, error) {
 	if s.run != f.run {
 		return zero, fmt.Errorf("durable: branch %s belongs to run %s and is waited for in run %s: %w", f.key, f.run.id, s.run.id, ErrInvalid)
 	}
-	if err := s.enter(new(call), "waiting for "+f.key); err != nil {
+	if err := s.enterAs("waiting for " + f.key); err != nil {
 		return zero, err
 	}
 	defer s.end()

@@ -30,7 +30,7 @@ func (ch *child) wait(ctx context.Context, s *scope, id string) (output []byte, 
 	if err := r.alive(); err != nil {
 		return nil, at, err
 	}
-	if err := s.enter(new(call), "waiting for "+ch.call.key); err != nil {
+	if err := s.enterAs("waiting for " + ch.call.key); err != nil {
 		return nil, at, err
 	}
 	defer s.end()

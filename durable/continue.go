@@ -87,7 +87,7 @@ func Continue[I any](ctx context.Context, in I) error {
 	if err := r.alive(); err != nil {
 		return err
 	}
-	if err := s.enter(new(call), "Continue"); err != nil {
+	if err := s.enterAs("Continue"); err != nil {
 		return err
 	}
 	defer s.end()

@@ -102,7 +102,7 @@ func patchScope(ctx context.Context, what, change string) (*scope, string) {
 			panic(&store.NameError{Kind: "key", Value: key[:80], Reason: fmt.Sprintf("is %d bytes long; at most %d are allowed", len(key), store.MaxKey)})
 		}
 		_ = v.run.alive() // ends the goroutine of a loop that ignores errors
-		if err := v.enter(new(call), change); err != nil {
+		if err := v.enterAs(change); err != nil {
 			panic(err)
 		}
 		return v, history.EscapeName(change)

@@ -13,7 +13,6 @@ import (
 	"github.com/holdfast-dev/holdfast/internal/guard"
 	"github.com/holdfast-dev/holdfast/internal/history"
 	"github.com/holdfast-dev/holdfast/internal/matching"
-	"github.com/holdfast-dev/holdfast/internal/misuse"
 	"github.com/holdfast-dev/holdfast/internal/payload"
 	"github.com/holdfast-dev/holdfast/internal/telemetry"
 	"github.com/holdfast-dev/holdfast/store"
@@ -280,22 +279,28 @@ func (r *run) call() (output []byte, err error) {
 	}
 	output, err = r.def.call(&scopeContext{Context: r.ctx, scope: root}, r, r.origin.input)
 	root.noteStop(0)
-	// Also when the function failed: code that fails before calls which are recorded is
-	// not the code that recorded them.
-	if r.dead.Load() == nil {
-		err = r.renewing.returned(err)
-		ends := err == nil || r.renewing.asked(err) != nil
-		if c := root.busy.Load(); c != nil && ends {
-			// The outcome of that call would be lost silently.
-			return nil, &misuse.ConcurrentCallError{RunID: r.id, Running: c.name, Second: "the end of the workflow function"}
-		}
-		if changed := root.replay.finish(); changed != nil {
-			return nil, changed
-		}
-		if ends && r.stop.cause() == nil {
-			if left := root.forgotten(); left != nil {
-				err = left
-			}
+	if r.dead.Load() != nil {
+		return output, err
+	}
+	return r.returned(root, output, err)
+}
+
+// returned judges what the workflow function has returned. It is apart from call, whose frame is
+// on the stack of every body. Also when the function failed: code that fails before calls which
+// are recorded is not the code that recorded them.
+func (r *run) returned(root *scope, output []byte, err error) ([]byte, error) {
+	err = r.renewing.returned(err)
+	ends := err == nil || r.renewing.asked(err) != nil
+	if ends && root.busy.Load() != nil {
+		// The outcome of that call would be lost silently.
+		return nil, root.concurrent("the end of the workflow function")
+	}
+	if changed := root.replay.finish(); changed != nil {
+		return nil, changed
+	}
+	if ends && r.stop.cause() == nil {
+		if left := root.forgotten(); left != nil {
+			err = left
 		}
 	}
 	return output, err

@@ -50,8 +50,11 @@ type scope struct {
 	beyond int
 	// noted: the run knows where the context has ended; see noteStop.
 	noted bool
-	// busy is the call in progress, nil if there is none.
-	busy atomic.Pointer[call]
+	// busy is the call in progress, nil if there is none. It is the caller's: the memory of a
+	// step is used again once it has ended. calling is its name, for everybody else; it
+	// stays until there is another one.
+	busy    atomic.Pointer[call]
+	calling atomic.Pointer[string]
 
 	// What follows belongs to the one call that is in progress.
 	naming     naming
@@ -82,47 +85,32 @@ func newScope(r *run, path string) *scope {
 
 // A naming gives the calls of a scope their names: the second call of "send" is "send#2".
 type naming struct {
-	counts  map[string]*int32 // calls of each escaped name but, until another one is asked for, the last
-	name    string            // of the last call: a loop asks for the same one repeatedly
-	escaped string
-	count   *int32 // of that name; nil: there is none
+	last *named            // of the last call: a loop asks for the same one repeatedly
+	all  map[string]*named // by name; that of the last call only once another one is asked for
 }
 
-// next returns the name of the next call as keys have it, and the number of the call
-// among those of this name. The call counts once take is called.
-func (nm *naming) next(name string) (escaped string, n int32, err error) {
-	if nm.count == nil || name != nm.name {
-		if err := store.CheckName("step name", name); err != nil {
-			return "", 0, err
-		}
-		nm.keep()
-		nm.name, nm.escaped = name, history.EscapeName(name)
-		nm.count = nm.counts[nm.escaped]
-	}
-	if nm.count == nil {
-		return nm.escaped, 1, nil
-	}
-	return nm.escaped, *nm.count + 1, nil
+// named is a name of calls.
+type named struct {
+	name, escaped string // they do not change
+	calls         int32
 }
 
-// take counts the call that next was asked for.
-func (nm *naming) take() {
-	if nm.count == nil {
-		nm.count = new(int32)
+// next returns the name of the next call, which counts once its calls are one more.
+func (nm *naming) next(name string) (*named, error) {
+	if nm.last != nil && nm.last.name == name {
+		return nm.last, nil
 	}
-	*nm.count++
-}
-
-// keep files the calls of the last name, so that a scope whose calls have one name needs no
-// map.
-func (nm *naming) keep() {
-	if nm.count == nil {
-		return
+	if err := store.CheckName("step name", name); err != nil {
+		return nil, err
 	}
-	if nm.counts == nil {
-		nm.counts = map[string]*int32{}
+	// Filed only now, so that a scope whose calls have one name needs no map.
+	if nm.last != nil && nm.last.calls > 0 {
+		nm.all = put(nm.all, nm.last.name, nm.last)
 	}
-	nm.counts[nm.escaped] = nm.count
+	if nm.last = nm.all[name]; nm.last == nil {
+		nm.last = &named{name: name, escaped: history.EscapeName(name)}
+	}
+	return nm.last, nil
 }
 
 // call is one durable call, from begin to end.
@@ -163,12 +151,15 @@ func (s *scope) begin(c *call, name string, kind history.CallKind) error {
 	if err := s.enter(c, name); err != nil {
 		return err
 	}
-	escaped, n, err := s.naming.next(name)
+	nd, err := s.naming.next(name)
 	if err != nil {
 		s.end()
 		return err
 	}
-	c.key = s.memory.keys.Join(s.path, escaped, n)
+	if s.calling.Load() != &nd.name {
+		s.calling.Store(&nd.name)
+	}
+	c.key = s.memory.keys.Join(s.path, nd.escaped, nd.calls+1)
 	c.ordinal = s.replay.Next() // a call that is refused here comes after those before it, and is no wait
 	if len(c.key) > store.MaxKey {
 		s.end()
@@ -198,7 +189,7 @@ func (s *scope) begin(c *call, name string, kind history.CallKind) error {
 		return err
 	}
 	s.replay.Take(c.ordinal)
-	s.naming.take()
+	nd.calls++
 	c.draws = s.draws
 	s.draws, s.waits = 0, 0
 	if s.followed != nil && s.run.undoing.follow(s.followed, c.key, kind) {
@@ -234,9 +225,18 @@ func (s *scope) mayPlace(c *call, kind history.CallKind) error {
 	return nil
 }
 
+// enterAs makes a call in progress in s that is no part of its history. After a nil error end
+// must be called.
+func (s *scope) enterAs(name string) error {
+	if err := s.enter(new(call), name); err != nil {
+		return err
+	}
+	s.calling.Store(&name)
+	return nil
+}
+
 // enter makes c the call in progress in s. After a nil error end must be called.
 func (s *scope) enter(c *call, name string) error {
-	// Set before the exchange: a caller that finds the scope busy reads it.
 	c.scope, c.name = s, name
 	if at := s.run.goroutines.runsOther(s); at != nil {
 		return s.run.misused(&misuse.OuterContextError{RunID: s.run.id, Call: name, Scope: s.path, Within: at.path})
@@ -250,8 +250,8 @@ func (s *scope) enter(c *call, name string) error {
 // concurrent returns the error of a call that was made while another is in progress.
 func (s *scope) concurrent(name string) error {
 	running := "a call that has just ended"
-	if p := s.busy.Load(); p != nil {
-		running = p.name
+	if p := s.calling.Load(); p != nil && s.busy.Load() != nil {
+		running = *p
 	}
 	return &misuse.ConcurrentCallError{RunID: s.run.id, Running: running, Second: name}
 }

@@ -135,7 +135,7 @@ func perform[T any](ctx context.Context, name string, p *Policy, fn func(context
 	if err != nil {
 		return zero, err
 	}
-	st := &stepOf[T]{fn: fn, check: check}
+	st := steps.Get().(*step)
 	if st.policy, err = (*retry.Policy)(p).WithDefaults(); err != nil {
 		return zero, fmt.Errorf("step %q: %w", name, err)
 	}
@@ -147,17 +147,19 @@ func perform[T any](ctx context.Context, name string, p *Policy, fn func(context
 	if err := s.begin(&st.call, name, history.CallStep); err != nil {
 		return zero, err
 	}
-	defer s.end()
+	defer st.end()
 	if err := st.checkInput(); err != nil {
 		return zero, err
 	}
 	if st.call.done() {
-		return replayed[T](&st.step, st.call.rec)
+		return replayed[T](st, st.call.rec)
 	}
-	if err := st.attempts(ctx, st); err != nil {
+	b := &bodyOf[T]{fn: fn, check: check}
+	if err := st.attempts(ctx, b, &b.first); err != nil {
 		return zero, err
 	}
-	return st.result, nil
+	st.reusable = st.unseen && st.tx == nil
+	return b.result, nil
 }
 
 // apply applies the options of a step.
@@ -178,9 +180,9 @@ func (st *step) apply(r *run, name string, list []StepOption) error {
 	return nil
 }
 
-// stepOf is a step with its types, in one allocation.
-type stepOf[T any] struct {
-	step
+// bodyOf is the body of a step with its types, and what it keeps, in one allocation.
+type bodyOf[T any] struct {
+	first  attempt // the one attempt that nearly every step needs
 	fn     func(context.Context) (T, error)
 	check  func(T) error
 	result T // as a replay will see it
@@ -193,23 +195,24 @@ type body interface {
 	once(ctx context.Context) (payload []byte, err error)
 }
 
-func (st *stepOf[T]) once(ctx context.Context) ([]byte, error) {
-	value, err := st.fn(ctx)
+func (b *bodyOf[T]) once(ctx context.Context) ([]byte, error) {
+	value, err := b.fn(ctx)
 	if err != nil {
 		return nil, err
 	}
-	r := st.call.scope.run
-	st.result = value
-	payload, seen, err := payload.EncodeAt(r.eng.sealer, r.origin.maxPayload, &st.result, &st.call.scope.memory.results)
+	s := b.first.scope
+	r := s.run
+	b.result = value
+	payload, seen, err := payload.EncodeAt(r.eng.sealer, r.origin.maxPayload, &b.result, &s.memory.results)
 	if err != nil {
-		return nil, Permanent(r.refuses(&EncodeError{RunID: r.id, Key: st.call.key, Type: reflect.TypeFor[T]().String(), Err: err}))
+		return nil, Permanent(r.refuses(&EncodeError{RunID: r.id, Key: b.first.key, Type: reflect.TypeFor[T]().String(), Err: err}))
 	}
-	if st.check != nil {
-		if err := st.check(seen); err != nil {
+	if b.check != nil {
+		if err := b.check(seen); err != nil {
 			return payload, err
 		}
 	}
-	st.result = seen
+	b.result = seen
 	return payload, nil
 }
 
@@ -227,12 +230,14 @@ func replayed[T any](st *step, rec *history.Call) (T, error) {
 		return value, st.failure(int(ev.Attempt), &d)
 	}
 	if payload.DecodeInt(ev.Payload, &value) {
+		st.reusable = true
 		return value, nil
 	}
 	if recorded, err := r.eng.sealer.Decode(payload.PlaceOf(r.id, ev), ev.Payload, &value); err != nil {
 		var zero T
 		return zero, r.undecodable(rec.Key, recorded, reflect.TypeFor[T](), err)
 	}
+	st.reusable = true
 	return value, nil
 }
 
