@@ -401,7 +401,8 @@ func (a *Audit) UndoneBehind(left []store.Event) []Undone {
 		if d, err := prefaceOf(ev); err == nil && d.Undoes != nil {
 			p.Undoes = d.Undoes
 		}
-		p.Scopes[UndoScope] = append(slices.Clone(p.Scopes[UndoScope]), &Call{Key: ev.Key, Kind: CallStep})
+		rec := newCall(ev.Key, CallStep)
+		p.Scopes[UndoScope] = append(slices.Clone(p.Scopes[UndoScope]), &rec)
 	}
 	return p.Undone()
 }

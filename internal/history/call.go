@@ -5,34 +5,56 @@ import (
 	"github.com/holdfast-dev/holdfast/store"
 )
 
-// A Call is what the history has of one durable call.
+// A Call is what the history has of one durable call. A long run has as many as steps, so what
+// few calls have is apart.
 type Call struct {
-	Key      string
-	Kind     CallKind
-	Seq      int64       // number of its first event
-	Once     bool        // its body must not run twice (Once)
-	Fresh    bool        // its failures were reset, and nothing was recorded since
-	Opened   bool        // its beginning is recorded: timer_set, wait_requested, ...
-	Child    string      // run id of a child
-	Abandon  bool        // of a child: it outlives its parent
-	Derived  bool        // of a child: its id was derived, and not chosen by the workflow
-	Again    bool        // of a branch that has ended: its function is replayed nevertheless
-	OpenedAt store.Time  // time of its first event, if that is its beginning
-	Until    store.Time  // of a timer or a wait: when it ends by itself
-	Outcome  store.Event // what ended it; Seq 0: nothing yet
+	Key     string
+	Kind    CallKind
+	Seq     int64 // number of its first event
+	Settled int64 // number of the last event that says how an attempt ended
+	LastAt  store.Time
+	Fresh   bool        // its failures were reset, and nothing was recorded since
+	Opened  bool        // its beginning is recorded: timer_set, wait_requested, ...
+	Again   bool        // of a branch that has ended: its function is replayed nevertheless
+	Outcome store.Event // what ended it; Seq 0: nothing yet
+	*rare               // never nil; see Call.own
+}
+
+// rare is what few calls have.
+type rare struct {
+	Once     bool       // its body must not run twice (Once)
+	Child    string     // run id of a child
+	Abandon  bool       // of a child: it outlives its parent
+	Derived  bool       // of a child: its id was derived, and not chosen by the workflow
+	OpenedAt store.Time // time of its first event, if that is its beginning
+	Until    store.Time // of a timer or a wait: when it ends by itself
 	Failures []store.Event
 	progress *store.Event            // the last progress_saved without a name,
 	slots    map[string]*store.Event // and the last one of each name
-	Settled  int64                   // number of the last event that says how an attempt ended
 	Input    string                  // hash of WithInput, as recorded with the first event
 	Item     string                  // of the first call of an item: hash of the item
 	Began    store.Time              // of step_started; 0: not recorded
-	LastAt   store.Time
+}
+
+// plain is what all calls share that have nothing rare. Nobody writes to it.
+var plain rare
+
+// newCall returns the record of a call of which nothing else is known.
+func newCall(key string, kind CallKind) Call { return Call{Key: key, Kind: kind, rare: &plain} }
+
+// own returns what is rare about the call, for writing.
+func (rec *Call) own() *rare {
+	if rec.rare == &plain {
+		rec.rare = new(rare)
+	}
+	return rec.rare
 }
 
 // open files that the call waits, until a time at the latest; 0: for as long as it takes.
 func (rec *Call) open(e *store.Event, until store.Time) {
-	rec.Opened, rec.OpenedAt, rec.Until = true, e.At, until
+	rec.Opened = true
+	o := rec.own()
+	o.OpenedAt, o.Until = e.At, until
 }
 
 // end files how the call ended.
@@ -42,8 +64,8 @@ func (rec *Call) end(e *store.Event) {
 
 // input files the hash of the input, which all events of a step name.
 func (rec *Call) input(hash string) {
-	if rec.Input == "" {
-		rec.Input = hash
+	if rec.Input == "" && hash != "" {
+		rec.own().Input = hash
 	}
 }
 
@@ -53,12 +75,13 @@ func (rec *Call) saved(slot string, e *store.Event) {
 	if slot == "" {
 		env, err := envelope.Open(ev.Payload)
 		if err != nil || env.Type != "shell.inFlight" {
-			rec.progress = &ev
+			rec.own().progress = &ev
 			return
 		}
 		slot = "holdfast/shell" // as package shell saved it before names existed
 	}
-	rec.slots = put(rec.slots, slot, &ev)
+	o := rec.own()
+	o.slots = put(o.slots, slot, &ev)
 }
 
 // LastSaved returns what was last saved under a name, nil if there is nothing.

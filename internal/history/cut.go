@@ -38,9 +38,11 @@ func (p *Past) Forget(keys []string, seq int64) {
 			delete(p.Items[name], n)
 		} else if rec := p.Call(key); rec != nil {
 			if rec.Kind == CallWait {
-				rec.Opened, rec.Until = false, 0 // it asks again
+				rec.Opened, rec.own().Until = false, 0 // it asks again
 			}
-			rec.Outcome, rec.Failures, rec.Began, rec.Fresh = store.Event{}, nil, 0, true
+			rec.Outcome, rec.Fresh = store.Event{}, true
+			o := rec.own()
+			o.Failures, o.Began = nil, 0
 		}
 	}
 }

@@ -31,8 +31,8 @@ func TestAShortHistoryTakesNoRoomForALongOne(t *testing.T) {
 					require.NoError(t, err)
 				}
 				runtime.ReadMemStats(&after)
-				// A record has about 400 bytes, and blocks double.
-				require.Less(t, (after.TotalAlloc-before.TotalAlloc)/reads, uint64(6000+3*400*steps))
+				// A record has about 230 bytes, and blocks double.
+				require.Less(t, (after.TotalAlloc-before.TotalAlloc)/reads, uint64(6000+3*230*steps))
 			})
 		}
 	}

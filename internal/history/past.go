@@ -38,6 +38,8 @@ type Past struct {
 	ResetAt      map[string]int64                // calls that were reset, and by which event; nil: none
 	Attributes   *map[string]string              // as last set; nil: not since the start
 	space        []Call                          // room for the next records
+	path         string                          // of the scope of the last call that was filed,
+	calls        []*Call                         // and all calls of that scope; see fileCalls
 	Head         head
 	LastAt       store.Time
 	Steps        int32
@@ -74,11 +76,15 @@ func (w Wait) Wants(m *store.Message, own string) bool {
 	return m.Kind == w.Kind && (m.Name == w.Name || m.Name == own)
 }
 
-// completedBare is what most events say: a step has completed, and that is all. Nothing changes it.
-var completedBare StepEnd
-
 // Add files one event.
 func (p *Past) Add(e *store.Event) error {
+	err := p.add(e)
+	p.fileCalls()
+	return err
+}
+
+// add is Add, after which fileCalls must be called before Scopes is read.
+func (p *Past) add(e *store.Event) error {
 	if p.Created.Seq != 0 && e.Branch != p.branch && !beginsBranch(e.Type) {
 		return fmt.Errorf("branch %d begins with it, and not with the event that made the branch", e.Branch)
 	}
@@ -92,12 +98,18 @@ func (p *Past) Add(e *store.Event) error {
 	case RoleOther:
 		return &FutureEventError{Type: e.Type}
 	}
-	var said any = &completedBare
-	if e.Type != store.StepCompleted || len(e.Data) > 0 {
-		var err error
-		if said, err = Decode(e); err != nil {
-			return fmt.Errorf("its data is not readable: %w", err)
+	if e.Type == store.StepCompleted && len(e.Data) == 0 {
+		// As most events say: a step has completed, and that is all.
+		rec, err := p.find(e, kind)
+		if err == nil {
+			rec.LastAt, rec.Fresh = e.At, false
+			rec.end(e)
 		}
+		return err
+	}
+	said, err := Decode(e)
+	if err != nil {
+		return fmt.Errorf("its data is not readable: %w", err)
 	}
 	if d, ok := said.(*AttributeSet); ok {
 		p.Attributes = &d.Attributes
@@ -139,8 +151,8 @@ func (p *Past) takePreface(d *Preface, rec *Call) {
 	if d.Late != nil {
 		p.late = d.Late
 	}
-	if rec.Item == "" {
-		rec.Item = d.Item
+	if rec.Item == "" && d.Item != "" {
+		rec.own().Item = d.Item
 	}
 }
 
@@ -153,12 +165,13 @@ func (p *Past) takeCall(e *store.Event, said any, rec *Call) {
 	switch d := said.(type) {
 	case *Begun:
 		rec.input(d.Input)
-		rec.Once = rec.Once || d.Once
+		o := rec.own()
+		o.Once = o.Once || d.Once
 		if d.Span != "" {
 			p.Spans = put(p.Spans, e.Key, d.Span)
 		}
-		if rec.Began == 0 { // on probation a step may begin in several executions
-			rec.Began, rec.OpenedAt = e.At, e.At
+		if o.Began == 0 { // on probation a step may begin in several executions
+			o.Began, o.OpenedAt = e.At, e.At
 		}
 	case *Timer:
 		if e.Type == store.TimerFired {
@@ -172,8 +185,9 @@ func (p *Past) takeCall(e *store.Event, said any, rec *Call) {
 	case *ChildBegun:
 		rec.open(e, 0)
 		if d.Child != "" {
-			rec.Child, rec.Abandon = d.Child, d.Abandon
-			rec.Derived = DerivedChild(p.RunID, e, d)
+			o := rec.own()
+			o.Child, o.Abandon = d.Child, d.Abandon
+			o.Derived = DerivedChild(p.RunID, e, d)
 		}
 	case *Progress:
 		rec.input(d.Input)
@@ -181,7 +195,8 @@ func (p *Past) takeCall(e *store.Event, said any, rec *Call) {
 	case *StepEnd:
 		rec.input(d.Input)
 		if e.Type == store.AttemptFailed {
-			rec.Failures, rec.Settled = append(rec.Failures, *e), e.Seq
+			o := rec.own()
+			o.Failures, rec.Settled = append(o.Failures, *e), e.Seq
 			break
 		}
 		rec.end(e)
@@ -203,6 +218,7 @@ func (p *Past) takeCall(e *store.Event, said any, rec *Call) {
 
 // takeRun files an event of the run itself.
 func (p *Past) takeRun(e *store.Event) error {
+	p.fileCalls()
 	p.pause = p.pause.After(e.Type)
 	switch e.Type {
 	case store.WorkflowCreated:
@@ -266,7 +282,11 @@ func (p *Past) takeItem(e *store.Event) error {
 // call. The event's ordinal says where in the scope the call is.
 func (p *Past) find(e *store.Event, kind CallKind) (*Call, error) {
 	path := ScopeOfKey(e.Key)
-	calls := p.Scopes[path]
+	if path != p.path || p.calls == nil {
+		p.fileCalls()
+		p.path, p.calls = path, p.Scopes[path]
+	}
+	calls := p.calls
 	n := int(e.Ordinal)
 	if n < 1 || n > len(calls)+1 {
 		return nil, fmt.Errorf("%s is call %d of its scope, after %d calls", e.Key, n, len(calls))
@@ -285,16 +305,24 @@ func (p *Past) find(e *store.Event, kind CallKind) (*Call, error) {
 		// A new block: records that were handed out stay where they are.
 		p.space = make([]Call, 0, min(256, max(4, 2*cap(p.space))))
 	}
-	p.space = append(p.space, Call{Key: e.Key, Kind: kind, Seq: e.Seq})
-	rec := &p.space[len(p.space)-1]
+	p.space = p.space[:len(p.space)+1]
+	rec := &p.space[len(p.space)-1] // zero
+	rec.Key, rec.Kind, rec.Seq, rec.rare = e.Key, kind, e.Seq, &plain
 	if n == 1 && path != "" {
 		p.beginItem(path)
 	}
 	if n == 1 && path == UndoScope {
 		p.undoneAt = e.At
 	}
-	p.Scopes[path] = append(calls, rec)
+	p.calls = append(calls, rec)
 	return rec, nil
+}
+
+// fileCalls brings Scopes up to date with what find has added.
+func (p *Past) fileCalls() {
+	if p.calls != nil {
+		p.Scopes[p.path] = p.calls
+	}
 }
 
 // Call returns the record of the call with this key, nil if there is none.

@@ -13,7 +13,7 @@ import (
 // gap in their scope.
 func Read(runID string, events iter.Seq2[store.Event, error], sizeHint int) (*Past, error) {
 	p := &Past{RunID: runID, Scopes: map[string][]*Call{}, Items: map[string]map[int]*store.Event{}, Taken: map[int64]bool{}, space: make([]Call, 0, sizeHint)}
-	var before store.Event
+	var before end
 	for e, err := range events {
 		if err != nil {
 			return nil, err
@@ -22,7 +22,7 @@ func Read(runID string, events iter.Seq2[store.Event, error], sizeHint int) (*Pa
 			if first, ok, err := p.beginGeneration(&e); err != nil {
 				return nil, &Damage{RunID: runID, Seq: e.Seq, Err: fmt.Errorf("its data is not readable: %w", err)}
 			} else if ok {
-				before = first
+				before = endAt(&first)
 			}
 		}
 		if e.Seq <= before.Seq {
@@ -34,24 +34,35 @@ func Read(runID string, events iter.Seq2[store.Event, error], sizeHint int) (*Pa
 		if e.Branch != before.Branch && beginsBranch(e.Type) && e.Seq != before.Seq+1 && !isWhole(runID, &e) {
 			return nil, &Damage{RunID: runID, Seq: e.Seq, Err: errFirstChanged}
 		}
-		if err := p.Add(&e); err != nil {
+		if err := p.add(&e); err != nil {
 			if future := (*FutureEventError)(nil); errors.As(err, &future) {
 				return nil, fmt.Errorf("run %s: event %d: %w", runID, e.Seq, err)
 			}
 			return nil, &Damage{RunID: runID, Seq: e.Seq, Err: err}
 		}
-		before = e
+		before = endAt(&e)
 		p.Events++
 	}
+	p.fileCalls()
 	if p.Events == 0 {
 		return nil, &Damage{RunID: runID, Err: ErrNoHistory}
 	}
 	if p.Created.Seq == 0 {
 		return nil, &Damage{RunID: runID, Err: fmt.Errorf("the history does not begin with %s", store.WorkflowCreated)}
 	}
-	p.Head = head{Seq: before.Seq, Sum: before.Sum, Epoch: before.Epoch, Branch: before.Branch}
-	p.LastAt, p.Steps = before.At, before.Steps
+	p.Head, p.LastAt, p.Steps = before.head, before.at, before.steps
 	return p, nil
+}
+
+// end is what the next event has to follow.
+type end struct {
+	head
+	at    store.Time
+	steps int32
+}
+
+func endAt(e *store.Event) end {
+	return end{head{Seq: e.Seq, Sum: e.Sum, Epoch: e.Epoch, Branch: e.Branch}, e.At, e.Steps}
 }
 
 // PastOf reads the events of a lineage; see Read.

@@ -268,12 +268,13 @@ func (v *View) leaveBehind(rv *Revision, left []store.Event, damaged bool) {
 // end because of it.
 func (v *View) recordOf(ev *store.Event) *Call {
 	kind, _ := RoleOf(ev.Type)
-	rec := &Call{Key: ev.Key, Kind: kind}
+	rec := newCall(ev.Key, kind)
 	if d, err := Of[ChildBegun](ev); err == nil {
-		rec.Child, rec.Abandon = d.Child, d.Abandon
-		rec.Derived = DerivedChild(v.Row.ID, ev, &d)
+		o := rec.own()
+		o.Child, o.Abandon = d.Child, d.Abandon
+		o.Derived = DerivedChild(v.Row.ID, ev, &d)
 	}
-	return rec
+	return &rec
 }
 
 // NextBranch returns the number of a run's next branch.
