@@ -61,7 +61,14 @@ func appendKey(b []byte, path, escaped string, n int32) []byte {
 
 // Keys makes the keys of one scope's calls, as JoinKey does. Those of consecutive calls
 // share an allocation. The zero value is ready for use; it must not be copied.
-type Keys struct{ chunk strings.Builder }
+type Keys struct {
+	chunk strings.Builder
+	// last is the last key with an occurrence number; escaped and n made it. In a loop the
+	// next one differs by one.
+	last    []byte
+	escaped string
+	n       int32
+}
 
 // maxKeyChunk limits how many bytes of keys share an allocation, so that a key that is
 // kept keeps little beside it.
@@ -73,7 +80,16 @@ func (k *Keys) Join(path, escaped string, n int32) string {
 		return escaped
 	}
 	var space [128]byte
-	b := appendKey(space[:0], path, escaped, n)
+	b := space[:0]
+	switch {
+	case n == 1:
+		b = appendKey(b, path, escaped, n)
+	case n == k.n+1 && escaped == k.escaped && countUp(k.last):
+		b, k.n = k.last, n
+	default:
+		k.last = appendKey(k.last[:0], path, escaped, n)
+		b, k.escaped, k.n = k.last, escaped, n
+	}
 	size := len(b)
 	if k.chunk.Cap()-k.chunk.Len() < size {
 		// The first chunk has one key: a scope may have only one call.
@@ -84,6 +100,22 @@ func (k *Keys) Join(path, escaped string, n int32) string {
 	begin := k.chunk.Len()
 	k.chunk.Write(b)
 	return k.chunk.String()[begin:]
+}
+
+// countUp adds one to the number at the end of b, which is no 0, unless that takes another digit.
+func countUp(b []byte) bool {
+	i := len(b) - 1
+	for b[i] == '9' {
+		i--
+	}
+	if b[i] == '#' {
+		return false
+	}
+	b[i]++
+	for i++; i < len(b); i++ {
+		b[i] = '0'
+	}
+	return true
 }
 
 // ScopeOfKey returns the path of the scope of a key.

@@ -84,6 +84,11 @@ func EncodeAt[T any](s *Sealer, limit int, v *T, space *envelope.Space) (env []b
 			return env, *v, nil
 		}
 	}
+	return encode(s, info, limit, v)
+}
+
+// encode is EncodeAt by the codec. It is apart because what it decodes into has memory of its own.
+func encode[T any](s *Sealer, info *typeInfo, limit int, v *T) (env []byte, seen T, err error) {
 	data, err := s.encoded(info, *v, limit)
 	if err != nil {
 		return nil, seen, err
