@@ -36,7 +36,7 @@ func (c *Committer) commitAlone(ctx context.Context, lg *Log, w *Write, early bo
 	c.mu.Lock()
 	c.paces.add(ended, ended-began)
 	l.sentAt.Store(0)
-	if errs[0] == nil && c.stillAlone(lg, w, l) {
+	if errs[0] == nil && c.stillAlone(lg, l) {
 		lg.flight = nil
 		lg.owner.Landed(&f.change[0])
 		w.settle(nil)
@@ -54,9 +54,10 @@ func (c *Committer) commitAlone(ctx context.Context, lg *Log, w *Write, early bo
 	return c.lead(ctx, w, l)
 }
 
-// stillAlone reports whether nothing has happened while w was in flight that anybody but its
-// caller must learn of. The mutex is held.
-func (c *Committer) stillAlone(lg *Log, w *Write, l *leading) bool {
-	return !l.relieved && c.retries == 0 && len(lg.flight.writes) == 1 && !w.settled &&
-		len(lg.pending) == 0 && len(l.lane.queue) == 0 && lg.owner.Lost() == nil && c.stop.Err() == nil
+// stillAlone reports whether nothing has happened while the write of lg was in flight that
+// anybody but its caller must learn of. Nobody has abandoned it before stop has ended. The mutex
+// is held.
+func (c *Committer) stillAlone(lg *Log, l *leading) bool {
+	return !l.relieved && c.retries == 0 && len(lg.pending) == 0 && len(l.lane.queue) == 0 &&
+		lg.owner.Lost() == nil && c.stop.Err() == nil
 }
