@@ -62,7 +62,7 @@ func (st *step) end() {
 // attempt is one run of a step's body; it is the context the body gets.
 type attempt struct {
 	context.Context
-	step   *step // for those who were given the attempt by seen; see attemptOwn
+	step   *step // for those to whom see gave the attempt
 	scope  *scope
 	key    string // of the step
 	number int
