@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"reflect"
-	"sync"
 	"sync/atomic"
 	"time"
 
@@ -44,19 +43,6 @@ type step struct {
 	// unseen: there was one attempt, and nobody has seen it. reusable: the step has come to
 	// its result, and only the step's own goroutine knows it.
 	unseen, reusable bool
-}
-
-// steps has the memory of steps that have ended.
-var steps = sync.Pool{New: func() any { return new(step) }}
-
-// end ends the call.
-func (st *step) end() {
-	reusable := st.reusable
-	st.call.scope.end()
-	if reusable {
-		*st = step{}
-		steps.Put(st)
-	}
 }
 
 // attempt is one run of a step's body; it is the context the body gets.
@@ -428,15 +414,6 @@ func (st *step) fillEvent(ev *store.Event, t store.Type, n int, data []byte) {
 // recorded notes that an event of the step has its place in the log, at this time.
 func (st *step) recorded(at store.Time) {
 	st.call.scope.lastAt, st.call.placed, st.call.scope.preface = at, false, preface{}
-}
-
-// mustRecord parks the run if err is a refusal of the store: nothing after the step
-// could be recorded.
-func (st *step) mustRecord(err error) error {
-	if definite(err) {
-		return st.call.scope.run.unrecorded(st.call.key, err)
-	}
-	return err
 }
 
 func (st *step) succeed(a *attempt, payload []byte, took time.Duration) error {

@@ -282,13 +282,13 @@ func (r *run) call() (output []byte, err error) {
 	if r.dead.Load() != nil {
 		return output, err
 	}
-	return r.returned(root, output, err)
+	return judged(r, root, output, err)
 }
 
-// returned judges what the workflow function has returned. It is apart from call, whose frame is
+// judged returns what the workflow function has returned, or what was wrong with it. It is apart from call, whose frame is
 // on the stack of every body. Also when the function failed: code that fails before calls which
 // are recorded is not the code that recorded them.
-func (r *run) returned(root *scope, output []byte, err error) ([]byte, error) {
+func judged(r *run, root *scope, output []byte, err error) ([]byte, error) {
 	err = r.renewing.returned(err)
 	ends := err == nil || r.renewing.asked(err) != nil
 	if ends && root.busy.Load() != nil {

@@ -51,10 +51,8 @@ type scope struct {
 	// noted: the run knows where the context has ended; see noteStop.
 	noted bool
 	// busy is the call in progress, nil if there is none. It is the caller's: the memory of a
-	// step is used again once it has ended. calling is its name, for everybody else; it
-	// stays until there is another one.
-	busy    atomic.Pointer[call]
-	calling atomic.Pointer[string]
+	// step is used again once it has ended. Others know its name; see naming.
+	busy atomic.Pointer[call]
 
 	// What follows belongs to the one call that is in progress.
 	naming     naming
@@ -85,6 +83,9 @@ func newScope(r *run, path string) *scope {
 
 // A naming gives the calls of a scope their names: the second call of "send" is "send#2".
 type naming struct {
+	// calling is the name of the call in progress, or of the last one. Anybody may read it.
+	calling atomic.Pointer[string]
+
 	last *named            // of the last call: a loop asks for the same one repeatedly
 	all  map[string]*named // by name; that of the last call only once another one is asked for
 }
@@ -156,8 +157,8 @@ func (s *scope) begin(c *call, name string, kind history.CallKind) error {
 		s.end()
 		return err
 	}
-	if s.calling.Load() != &nd.name {
-		s.calling.Store(&nd.name)
+	if s.naming.calling.Load() != &nd.name {
+		s.naming.calling.Store(&nd.name)
 	}
 	c.key = s.memory.keys.Join(s.path, nd.escaped, nd.calls+1)
 	c.ordinal = s.replay.Next() // a call that is refused here comes after those before it, and is no wait
@@ -231,7 +232,7 @@ func (s *scope) enterAs(name string) error {
 	if err := s.enter(new(call), name); err != nil {
 		return err
 	}
-	s.calling.Store(&name)
+	s.naming.calling.Store(&name)
 	return nil
 }
 
@@ -250,7 +251,7 @@ func (s *scope) enter(c *call, name string) error {
 // concurrent returns the error of a call that was made while another is in progress.
 func (s *scope) concurrent(name string) error {
 	running := "a call that has just ended"
-	if p := s.calling.Load(); p != nil && s.busy.Load() != nil {
+	if p := s.naming.calling.Load(); p != nil && s.busy.Load() != nil {
 		running = *p
 	}
 	return &misuse.ConcurrentCallError{RunID: s.run.id, Running: running, Second: name}

@@ -32,3 +32,25 @@ func (st *step) record(w *stepWrite) (store.Time, error) {
 	st.recorded(at)
 	return at, nil
 }
+
+// mustRecord parks the run if err is a refusal of the store: nothing after the step
+// could be recorded.
+func (st *step) mustRecord(err error) error {
+	if definite(err) {
+		return st.call.scope.run.unrecorded(st.call.key, err)
+	}
+	return err
+}
+
+// steps has the memory of steps that have ended.
+var steps = sync.Pool{New: func() any { return new(step) }}
+
+// end ends the call.
+func (st *step) end() {
+	reusable := st.reusable
+	st.call.scope.end()
+	if reusable {
+		*st = step{}
+		steps.Put(st)
+	}
+}

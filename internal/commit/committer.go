@@ -262,6 +262,36 @@ func (c *Committer) reroute(lg *Log) *lane {
 	return c.enqueue(lg)
 }
 
+// isAlone reports whether w, which has its place, is all that there is to commit, and nothing
+// but a few small events. It is not if its batch would wait for others, because they shared the
+// last one (see gather). The mutex is held.
+func (c *Committer) isAlone(lg *Log, w *Write) bool {
+	ln := &c.small
+	return c.late == nil && len(ln.leaders) == 0 && len(ln.queue) == 0 && (ln.spare == nil || ln.spare.shared <= 2) &&
+		lg.queued == nil && lg.flight == nil && len(lg.pending) == 0 && w.bytes < promptSize && w.plain()
+}
+
+// commitAlone leads a batch of w alone, which passes through no queue. While it is in flight
+// it is a batch like any other: it is watched, relieved and abandoned. early: doEarly did
+// something. The mutex is held on entry and free on return.
+func (c *Committer) commitAlone(ctx context.Context, lg *Log, w *Write, early bool) error {
+	l, f := c.small.takeLead(), c.flights.next()
+	if !early {
+		l.now = c.since(w.Clock)
+	}
+	f.writes, f.again, f.sent = append(f.writes[:0], w), false, sent{}
+	lg.flight = f
+	l.flights, l.shared = append(l.flights[:0], lg), 1
+	c.mu.Unlock()
+	batch := lg.build()
+	began := l.begin(c.anchor)
+	c.hear(l, began, c.store.Commit(context.Background(), batch))
+	if over, err := c.led(ctx, w, l); over {
+		return err
+	}
+	return c.lead(ctx, w, l)
+}
+
 // promptSize is the size in bytes up to which a write takes so little time to encode
 // and to seal that the moment at which its event happened is also the one at which it
 // is sent.

@@ -287,6 +287,7 @@ func (a *Audit) follow(e *store.Event) {
 	a.Past.Events++
 	if err == nil {
 		err = a.Past.Add(e)
+		a.Past.filing.done(a.Past.Scopes)
 	}
 	if future := (*FutureEventError)(nil); errors.As(err, &future) {
 		a.Verdict.Add(Fault{Kind: Incompatible, Part: PartEvent, Seq: e.Seq, Key: e.Key, Text: err.Error()})

@@ -50,6 +50,42 @@ func (rec *Call) own() *rare {
 	return rec.rare
 }
 
+// filing has the calls of the scope that was filed last, because the next one is usually of the
+// same scope, and room for the next records.
+type filing struct {
+	path  string
+	calls []*Call
+	space []Call
+}
+
+// of returns the calls of the scope with this path.
+func (f *filing) of(scopes map[string][]*Call, path string) []*Call {
+	if path != f.path || f.calls == nil {
+		f.done(scopes)
+		f.path, f.calls = path, scopes[path]
+	}
+	return f.calls
+}
+
+// done brings scopes up to date with what was filed.
+func (f *filing) done(scopes map[string][]*Call) {
+	if f.calls != nil {
+		scopes[f.path] = f.calls
+	}
+}
+
+// next returns an empty record.
+func (f *filing) next() *Call {
+	if len(f.space) == cap(f.space) {
+		// A new block: records that were handed out stay where they are.
+		f.space = make([]Call, 0, min(256, max(4, 2*cap(f.space))))
+	}
+	f.space = f.space[:len(f.space)+1]
+	rec := &f.space[len(f.space)-1]
+	rec.rare = &plain
+	return rec
+}
+
 // open files that the call waits, until a time at the latest; 0: for as long as it takes.
 func (rec *Call) open(e *store.Event, until store.Time) {
 	rec.Opened = true

@@ -30,6 +30,7 @@ func TestWhatIsRareIsFiledForOneCallOnly(t *testing.T) {
 	add(7, store.Event{Type: store.ChildStarted, Data: []byte(`{"child":"x","abandon":true}`)})
 	add(8, store.Event{Type: store.StepCompleted, Data: []byte(`{"item":"i","input":"h2"}`)})
 	add(9, store.Event{Type: store.StepCompleted})
+	p.filing.done(p.Scopes)
 	p.Forget([]string{"c1", "c2", "c6"}, seq)
 	require.True(t, reflect.ValueOf(plain).IsZero())
 	calls := p.Scopes[""]

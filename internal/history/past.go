@@ -37,9 +37,7 @@ type Past struct {
 	Lifted       int64                           // cancels up to this number were taken back
 	ResetAt      map[string]int64                // calls that were reset, and by which event; nil: none
 	Attributes   *map[string]string              // as last set; nil: not since the start
-	space        []Call                          // room for the next records
-	path         string                          // of the scope of the last call that was filed,
-	calls        []*Call                         // and all calls of that scope; see fileCalls
+	filing       filing
 	Head         head
 	LastAt       store.Time
 	Steps        int32
@@ -76,15 +74,8 @@ func (w Wait) Wants(m *store.Message, own string) bool {
 	return m.Kind == w.Kind && (m.Name == w.Name || m.Name == own)
 }
 
-// Add files one event.
+// Add files one event. Scopes has its call once filing.done is called.
 func (p *Past) Add(e *store.Event) error {
-	err := p.add(e)
-	p.fileCalls()
-	return err
-}
-
-// add is Add, after which fileCalls must be called before Scopes is read.
-func (p *Past) add(e *store.Event) error {
 	if p.Created.Seq != 0 && e.Branch != p.branch && !beginsBranch(e.Type) {
 		return fmt.Errorf("branch %d begins with it, and not with the event that made the branch", e.Branch)
 	}
@@ -218,7 +209,7 @@ func (p *Past) takeCall(e *store.Event, said any, rec *Call) {
 
 // takeRun files an event of the run itself.
 func (p *Past) takeRun(e *store.Event) error {
-	p.fileCalls()
+	p.filing.done(p.Scopes)
 	p.pause = p.pause.After(e.Type)
 	switch e.Type {
 	case store.WorkflowCreated:
@@ -282,11 +273,7 @@ func (p *Past) takeItem(e *store.Event) error {
 // call. The event's ordinal says where in the scope the call is.
 func (p *Past) find(e *store.Event, kind CallKind) (*Call, error) {
 	path := ScopeOfKey(e.Key)
-	if path != p.path || p.calls == nil {
-		p.fileCalls()
-		p.path, p.calls = path, p.Scopes[path]
-	}
-	calls := p.calls
+	calls := p.filing.of(p.Scopes, path)
 	n := int(e.Ordinal)
 	if n < 1 || n > len(calls)+1 {
 		return nil, fmt.Errorf("%s is call %d of its scope, after %d calls", e.Key, n, len(calls))
@@ -301,28 +288,16 @@ func (p *Past) find(e *store.Event, kind CallKind) (*Call, error) {
 		}
 		return rec, nil
 	}
-	if len(p.space) == cap(p.space) {
-		// A new block: records that were handed out stay where they are.
-		p.space = make([]Call, 0, min(256, max(4, 2*cap(p.space))))
-	}
-	p.space = p.space[:len(p.space)+1]
-	rec := &p.space[len(p.space)-1] // zero
-	rec.Key, rec.Kind, rec.Seq, rec.rare = e.Key, kind, e.Seq, &plain
+	rec := p.filing.next()
+	rec.Key, rec.Kind, rec.Seq = e.Key, kind, e.Seq
 	if n == 1 && path != "" {
 		p.beginItem(path)
 	}
 	if n == 1 && path == UndoScope {
 		p.undoneAt = e.At
 	}
-	p.calls = append(calls, rec)
+	p.filing.calls = append(calls, rec)
 	return rec, nil
-}
-
-// fileCalls brings Scopes up to date with what find has added.
-func (p *Past) fileCalls() {
-	if p.calls != nil {
-		p.Scopes[p.path] = p.calls
-	}
 }
 
 // Call returns the record of the call with this key, nil if there is none.

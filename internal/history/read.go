@@ -12,7 +12,7 @@ import (
 // that chain wherever the event before is part of the lineage, calls without a
 // gap in their scope.
 func Read(runID string, events iter.Seq2[store.Event, error], sizeHint int) (*Past, error) {
-	p := &Past{RunID: runID, Scopes: map[string][]*Call{}, Items: map[string]map[int]*store.Event{}, Taken: map[int64]bool{}, space: make([]Call, 0, sizeHint)}
+	p := &Past{RunID: runID, Scopes: map[string][]*Call{}, Items: map[string]map[int]*store.Event{}, Taken: map[int64]bool{}, filing: filing{space: make([]Call, 0, sizeHint)}}
 	var before end
 	for e, err := range events {
 		if err != nil {
@@ -34,7 +34,7 @@ func Read(runID string, events iter.Seq2[store.Event, error], sizeHint int) (*Pa
 		if e.Branch != before.Branch && beginsBranch(e.Type) && e.Seq != before.Seq+1 && !isWhole(runID, &e) {
 			return nil, &Damage{RunID: runID, Seq: e.Seq, Err: errFirstChanged}
 		}
-		if err := p.add(&e); err != nil {
+		if err := p.Add(&e); err != nil {
 			if future := (*FutureEventError)(nil); errors.As(err, &future) {
 				return nil, fmt.Errorf("run %s: event %d: %w", runID, e.Seq, err)
 			}
@@ -43,7 +43,7 @@ func Read(runID string, events iter.Seq2[store.Event, error], sizeHint int) (*Pa
 		before = endAt(&e)
 		p.Events++
 	}
-	p.fileCalls()
+	p.filing.done(p.Scopes)
 	if p.Events == 0 {
 		return nil, &Damage{RunID: runID, Err: ErrNoHistory}
 	}

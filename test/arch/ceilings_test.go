@@ -14,11 +14,13 @@ import (
 // prints the figures of today. Lines, and references upward where there are many, are rounded up, so that a repair has room.
 var (
 	packageCeilings = map[string]struct{ files, lines, upward, longestFile, longestFunc int }{
-		"durable":          {86, 16900, 135, 530, 80},
+		"durable":          {86, 17000, 135, 530, 80},
 		"operate":          {28, 6000, 3, 545, 70},
 		"internal/claims":  {23, 3150, 6, 330, 47},
 		"internal/commit":  {16, 2130, 7, 380, 47},
 		"internal/history": {31, 5250, 10, 470, 80},
+		"internal/commit":  {16, 2200, 7, 380, 47},
+		"internal/history": {31, 5350, 10, 470, 80},
 		"internal/payload": {12, 2500, 10, 530, 56},
 		"dashboard":        {9, 1100, 3, 240, 66},
 		"cli":              {36, 6300, 30, 390, 69},
