@@ -7,7 +7,7 @@ WITH_PG     ?= $(GO) run ./test/pgtest/cmd/withpostgres
 # What make test runs.
 TESTS       ?= ./...
 # Test binaries need no debugger's tables, and linking those takes half of the time.
-LINK        ?= -ldflags='-s -w'
+LINK        ?= '-ldflags=-s -w'
 # The worlds of make sim and make mutants.
 SEEDS       ?= 10000
 FIRST       ?= 1
@@ -32,6 +32,10 @@ demo: ## run an order through kill -9 in the middle of a payment (examples/quick
 trace-demo: ## send the trace of a run in three processes to a real Jaeger, read it back, compare it with the history
 	$(GO) run ./test/tracedemo
 
+# The programs that tests build are linked like the tests. A collector that runs less often
+# saves a fifth of the compiler's time, for a third more memory.
+test: export GOFLAGS := $(GOFLAGS) $(LINK)
+test: export GOGC ?= 400
 test: ## run all tests, on memory, SQLite and a real PostgreSQL
 	$(GO) vet $(TESTS)
 	$(WITH_PG) $(GO) test $(LINK) -vet=off -timeout 15m $(TESTS)
