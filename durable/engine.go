@@ -281,10 +281,16 @@ func (e *Engine) leftBehind() error {
 			at = "step " + *b
 		}
 		_ = r.die(&death{kind: deathLost, err: ErrShutdown})
-		if _, waits := slices.BinarySearch(unanswered, r.id); b != nil || !waits {
+		switch waits := slices.Contains(unanswered, r.id); {
+		case b == nil && !waits && !r.isLoaded():
+			// Its function has not begun: the store has not answered its creation, which for
+			// a child is a commit of the parent, or has not given its history.
+			unanswered = append(unanswered, r.id)
+		case b != nil || !waits:
 			deaf = append(deaf, fmt.Sprintf("run %s in %s", r.id, at))
 		}
 	}
+	slices.Sort(unanswered)
 	slices.Sort(deaf)
 	var errs []error
 	if len(unanswered) > 0 {
