@@ -38,6 +38,7 @@ func main() {
 		fail(err)
 	}
 	var t totals
+	defer func() { _ = os.RemoveAll(clean.dir) }()
 	for _, patch := range patches {
 		name := strings.TrimSuffix(filepath.Base(patch), ".patch")
 		if !wanted.MatchString(name) {
@@ -95,6 +96,8 @@ type verdict struct {
 	took      time.Duration
 	lines     int // of the program that shows it
 	as, world string
+	code      string // of the world, for -world
+	alarm     string // what the simulator says of that world without the mutant; empty: nothing
 }
 
 func (v *verdict) print(name string) {
@@ -106,6 +109,8 @@ func (v *verdict) print(name string) {
 		fmt.Printf("    tests:     NOT found by go test %s\n", v.tests)
 	}
 	switch {
+	case v.alarm != "":
+		fmt.Printf("    simulator: a FALSE ALARM, which the code without the mutant raises, too: %s\n", v.alarm)
 	case v.bySim:
 		fmt.Printf("    simulator: found in world %s, after %s, by a program of %d lines: %s\n", v.worlds, v.took.Round(time.Second), v.lines, v.as)
 	case v.played:
@@ -204,6 +209,13 @@ func (v *verdict) play(dir, overlay string) error {
 		}
 		v.as, v.world = "the process ends: "+firstLine(out), string(world)
 	}
+	if m := coded.FindSubmatch(out); m != nil {
+		v.code = string(m[1])
+		if v.alarm, err = clean.play(v.code); err != nil {
+			return err
+		}
+		v.bySim = v.alarm == ""
+	}
 	_, program, _ := strings.Cut(v.world, "Program:")
 	program, _, _ = strings.Cut(program, "Faults:")
 	program, _, _ = strings.Cut(program, "Acts:")
@@ -211,7 +223,36 @@ func (v *verdict) play(dir, overlay string) error {
 	return nil
 }
 
+// clean is the simulator of the code as it is.
+var clean simulator
+
+// A simulator is a test binary that is built when it is needed.
+type simulator struct{ dir, binary string }
+
+// play plays a world a few times, and returns the first failure; empty: there was none.
+func (s *simulator) play(code string) (failure string, err error) {
+	if s.binary == "" {
+		if s.dir, err = os.MkdirTemp("", "mutant"); err != nil {
+			return "", err
+		}
+		s.binary = filepath.Join(s.dir, "sim.test")
+		if out, err := exec.Command("go", "test", "-c", "-o", s.binary, "./test/sim").CombinedOutput(); err != nil {
+			return "", fmt.Errorf("%w\n%s", err, out)
+		}
+	}
+	out, err := exec.Command(s.binary, "-test.run", "^TestWorlds$", "-test.count", "5", "-world", code).CombinedOutput()
+	if err == nil {
+		return "", nil
+	}
+	if m := said.FindSubmatch(out); m != nil {
+		return string(m[1]), nil
+	}
+	return "", fmt.Errorf("the code as it is does not play the world %s: %w\n%s", code, err, out)
+}
+
 var (
+	coded      = regexp.MustCompile(`again, shrunk: -world (\S+)`)
+	said       = regexp.MustCompile(`_test\.go:\d+: ([^\n]*)`)
 	touched    = regexp.MustCompile(`(?m)^--- a/(.*)$`)
 	failedTest = regexp.MustCompile(`--- FAIL: (\S+)`)
 	counted    = regexp.MustCompile(`(\d+) worlds, \d+ durable events`)

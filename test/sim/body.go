@@ -61,7 +61,9 @@ func (x *pass) body(path string, n *Node) func(ctx context.Context) (string, err
 			_, err := durable.Step(ctx, "inner", func(context.Context) (string, error) { return path, nil })
 			return "", err
 		}
-		if n.For > 0 {
+		if n.How == ByDeaf {
+			time.Sleep(n.For)
+		} else if n.For > 0 {
 			timer := time.NewTimer(n.For)
 			defer timer.Stop()
 			select {

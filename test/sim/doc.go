@@ -10,6 +10,7 @@
 //	interpret.go  what a program may come to, knowing nothing of durability
 //	process.go    an engine that is opened, killed, closed and opened again
 //	store.go      the way of one process to the store; fault.go is what goes wrong there
+//	queue.go      what roots wait in; schedule.go starts runs beside them; both say what must hold
 //	operator.go   what people do to runs
 //	ledger.go     what bodies did and calls returned; told.go what people were told
 //	check.go      what must hold at the end
@@ -17,12 +18,14 @@
 //	watch.go      counts calls and events, and has faults and acts happen at them
 //	coverage.go   which (event, fault, next event) were seen, and which are sought
 //	watchdog.go   ends a world that does not end
+//	replay.go     a world as one word, to be played again
 //	shrink.go     the least world that still fails; print.go is its Go test
 //
 // # What is reproducible
 //
-// A world that is printed is the one to keep. A seed alone makes the same world only with
-// the same first seed, because what was seen before steers what is made next. All choices of a world (which call of the
+// A world that is printed is the one to keep: with it stands its code, which -world plays
+// again. A seed alone makes the same world only with the same first seed, because what was
+// seen before steers what is made next. All choices of a world (which call of the
 // store meets a fault, what an operator does after which event) are counted at the
 // store, not timed. The virtual clock is exact. What is left to chance is the order in
 // which goroutines run that are ready at the same virtual moment, and the ids of

@@ -22,6 +22,7 @@ const (
 	SlowAfter       Harm = "slow after"         // is carried out and answers after a while
 	Cut             Harm = "cut"                // this process has no connection for a while
 	Restart         Harm = "restart"            // no process has one
+	Stuck           Harm = "stuck"              // stands still for a while, even if the context ends, and is carried out
 	GivenUp         Harm = "given up"           // carried out; the answer is that the context has ended
 	KillBefore      Harm = "kill before"        // the process ends as by kill -9
 	KillAfter       Harm = "kill after"         // the same, and the call is carried out
@@ -31,12 +32,12 @@ const (
 // harms lists those that the generator chooses from. Denied is not among them yet: a branch
 // whose beginning was in a change that is denied draws another Now when it is replayed.
 func harms() []Harm {
-	return []Harm{LostBefore, LostAfter, Refused, LostThenRefused, SlowBefore, SlowAfter, Cut, Restart, GivenUp, KillBefore, KillAfter}
+	return []Harm{LostBefore, LostAfter, Refused, LostThenRefused, SlowBefore, SlowAfter, Stuck, Cut, Restart, GivenUp, KillBefore, KillAfter}
 }
 
 // lasts reports whether a harm takes time.
 func (h Harm) lasts() bool {
-	return h == SlowBefore || h == SlowAfter || h == Cut || h == Restart || h == LostThenRefused || h == Denied
+	return h == SlowBefore || h == SlowAfter || h == Stuck || h == Cut || h == Restart || h == LostThenRefused || h == Denied
 }
 
 // disrupts reports whether a harm can end an execution, so that a body that is under way
@@ -91,6 +92,11 @@ func (l *link) harm(ctx context.Context, f *Fault, forward func() error) error {
 			return store.ErrClosed
 		}
 		return err
+	case Stuck:
+		time.Sleep(f.For)
+		if l.isDead() {
+			return store.ErrClosed
+		}
 	case Cut:
 		l.cutFor(f.For)
 		return errNoConnection

@@ -88,3 +88,33 @@ func TestItemsBehindAFoldThatFailsAreUndone(t *testing.T) {
 		},
 	})
 }
+
+// A run completed, and the answer was lost. The body of a branch that had lost the race saved its
+// progress behind that, and was told that another executor had taken the run.
+func TestABodyThatIsLeftBehindIsNotToldThatItsRunWasTaken(t *testing.T) {
+	sim.Run(t, sim.World{
+		Program: sim.Program{
+			{Do: "first", Body: sim.Program{
+				{Do: "progress", Max: 1, For: 100 * time.Millisecond}, {Do: "step"},
+			}},
+		},
+		Faults: []sim.Fault{
+			{On: "row", Nth: 1, Do: "lost before"},
+		},
+	})
+}
+
+// Close while a child's start is unanswered said that the code of the child ignores its context.
+func TestCloseDoesNotBlameTheCodeOfAChildWhoseStartIsUnanswered(t *testing.T) {
+	sim.Run(t, sim.World{
+		Program: sim.Program{
+			{Do: "child", Max: 1},
+		},
+		Faults: []sim.Fault{
+			{On: "child_started", Nth: 1, Do: "slow after", For: 90 * time.Second},
+		},
+		Acts: []sim.Act{
+			{Do: "close", After: 5 * time.Second},
+		},
+	})
+}

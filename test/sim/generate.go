@@ -51,6 +51,15 @@ func (g *Generator) world() World {
 	w.Faults = g.faults(pick(g, 0, 1, 1, 2, 2, 3, 4))
 	w.Acts = g.acts(pick(g, 0, 0, 1, 1, 2, 3))
 	g.tighten(&w)
+	if g.chance(6) {
+		w.Names = pick(g, 255, 254, 252, 250, 240, 200)
+	}
+	if g.chance(15) {
+		g.queue(&w)
+	}
+	if g.chance(10) {
+		g.schedule(&w)
+	}
 	return w
 }
 
@@ -74,6 +83,15 @@ func (g *Generator) tighten(w *World) {
 	case w.Deadline > 0 && g.chance(40): // a cancel at the deadline, which nobody can read
 		w.Faults = append(w.Faults, outage)
 		w.Acts = append(w.Acts, Act{Do: CancelRun, After: w.Deadline - pick(g, 0, time.Millisecond, time.Second, 3*time.Second)})
+	case w.Deadline > 0 && g.chance(40): // and one after it, while a body goes on
+		w.Program = append(Program{{Do: pick(g, Step, Long, Retry), Max: 1, For: w.Deadline + 20*time.Second, How: ByDeaf}}, w.Program...)
+		w.Acts = append(w.Acts, Act{Do: CancelRun, After: w.Deadline + pick(g, time.Second, 10*time.Second)})
+	case w.Program.choosesIDs() && g.chance(40): // a child's id is met again after a jump
+		w.Acts = append(w.Acts, Act{On: pick(g, "child_started", "child_finished", "step_completed"), Nth: 1, Do: JumpBack, Back: g.rng.IntN(4), After: pick(g, 0, time.Second)})
+	case g.chance(4): // Close while a call stands still and others wait for it
+		w.Program = append(Program{{Do: Go, Body: Program{{Do: Step}, {Do: Step, For: 100 * time.Millisecond}, {Do: Retry, Fails: 1, Max: 2}}}}, w.Program...)
+		w.Faults = append(w.Faults, Fault{On: pick(g, common...), Nth: pick(g, 1, 2), Do: pick(g, Stuck, SlowBefore, SlowAfter), For: pick(g, 20*time.Second, 90*time.Second, 4*time.Minute)})
+		w.Acts = append(w.Acts, Act{Do: CloseProcess, After: pick(g, 500*time.Millisecond, time.Second, 5*time.Second)})
 	case g.chance(5): // Close while the store is down
 		w.Faults = append(w.Faults, outage)
 		w.Acts = append(w.Acts, Act{Do: CloseProcess, After: pick(g, 100*time.Millisecond, time.Second, 5*time.Second, 15*time.Second)})
@@ -143,6 +161,8 @@ func (g *Generator) node(budget *int, at place) Node {
 		n.For = pick(g, 0, 0, 100*time.Millisecond, time.Second, 5*time.Second, 20*time.Second, 40*time.Second)
 		if g.chance(15) {
 			n.Fails, n.How = 1, pick(g, "", "", "", ByPanic, ByExit, ByType)
+		} else if n.For > 0 && g.chance(10) {
+			n.How = ByDeaf
 		}
 	case Nested:
 		n.Max = 3
@@ -188,7 +208,7 @@ func (g *Generator) node(budget *int, at place) Node {
 }
 
 // calls are what faults can meet besides writes of events.
-var calls = []string{"claim", "beat", "load", "list", "executors", "row"}
+var calls = []string{"claim", "beat", "load", "list", "executors", "row", "queue", "schedule", "schedules"}
 
 // common are events that nearly every world has; more are learnt.
 var common = []string{"workflow_created", "step_completed", "workflow_completed", "attempt_failed", "timer_set", "wait_requested", "child_started", "item_completed", "step_started"}

@@ -115,7 +115,7 @@ func (w *World) shaken() bool {
 // could not wait for.
 func (w *World) slow() bool {
 	for _, f := range w.Faults {
-		if f.Do == SlowBefore || f.Do == SlowAfter {
+		if f.Do == SlowBefore || f.Do == SlowAfter || f.Do == Stuck {
 			return true
 		}
 	}

@@ -3,6 +3,7 @@ package sim
 import (
 	"context"
 	"errors"
+	"fmt"
 	"time"
 
 	"github.com/holdfast-dev/holdfast/durable"
@@ -28,6 +29,12 @@ const (
 	KillProcess  Deed = "kill"
 	CloseProcess Deed = "close"
 	OpenProcess  Deed = "open"
+
+	PauseQueue     Deed = "pause queue" // of worlds that have one
+	ResumeQueue    Deed = "resume queue"
+	PauseSchedule  Deed = "pause schedule" // of worlds that have one
+	ResumeSchedule Deed = "resume schedule"
+	Trigger        Deed = "trigger" // a run of the schedule, by hand
 )
 
 // deeds lists them.
@@ -45,6 +52,12 @@ func (s *sim) hasAct(d Deed) bool {
 		}
 	}
 	return false
+}
+
+func (s *sim) isWell() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.well
 }
 
 func (s *sim) hasHarm(h Harm) bool {
@@ -176,11 +189,38 @@ func (s *sim) operate(ctx context.Context, eng *durable.Engine, a *Act, id strin
 		}
 		_, err = op.Jump(ctx, id, last.Seq, operate.JumpOptions{Force: true})
 		return err
+	case PauseQueue, ResumeQueue, PauseSchedule, ResumeSchedule, Trigger:
+		return s.operateLine(ctx, op, a)
 	case CleanUp:
 		_, err := op.Clean(ctx, operate.CleanOptions{Statuses: []store.Status{store.Completed}})
 		return err
 	}
 	return nil
+}
+
+// operateLine carries out an act on the queue or the schedule of the world.
+func (s *sim) operateLine(ctx context.Context, op *operate.Operator, a *Act) error {
+	onQueue := a.Do == PauseQueue || a.Do == ResumeQueue
+	if onQueue && s.world.Queue == nil || !onQueue && s.world.Schedule == nil {
+		return nil
+	}
+	switch a.Do {
+	case PauseQueue:
+		err := op.PauseQueue(ctx, lineName, "wait")
+		if err == nil && !s.isWell() {
+			s.line.pauses(true)
+		}
+		return err
+	case ResumeQueue:
+		s.line.pauses(false)
+		return op.ResumeQueue(ctx, lineName)
+	case PauseSchedule:
+		return op.PauseSchedule(ctx, tickName, "wait")
+	case ResumeSchedule:
+		return op.ResumeSchedule(ctx, tickName)
+	}
+	_, err := op.TriggerSchedule(ctx, tickName, fmt.Sprint("by-hand-", a.Run))
+	return err
 }
 
 // stable returns the last stable event of a run but back; step: an outcome of a step.

@@ -104,7 +104,7 @@ func parent(path string) string {
 
 // call makes the durable call of a node.
 func (x *pass) call(ctx context.Context, scope, path string, n *Node) (string, error) {
-	name := string(n.Do)
+	name := x.name(n)
 	switch n.Do {
 	case Step:
 		return durable.Step(ctx, name, x.body(path, n))
@@ -142,6 +142,12 @@ func (x *pass) call(ctx context.Context, scope, path string, n *Node) (string, e
 	return x.structure(ctx, scope, path, n)
 }
 
+// name returns the name of the call of a node.
+func (x *pass) name(n *Node) string {
+	name := string(n.Do)
+	return name + strings.Repeat("-", max(0, x.sim.world.Names-len(name)))
+}
+
 // await waits for a signal. It waits again after one of a wrong type.
 func (x *pass) await(ctx context.Context, path string, n *Node) (string, error) {
 	var o []durable.AwaitOption
@@ -163,7 +169,7 @@ func (x *pass) await(ctx context.Context, path string, n *Node) (string, error) 
 
 // structure makes a call that has calls in it.
 func (x *pass) structure(ctx context.Context, scope, path string, n *Node) (string, error) {
-	name := string(n.Do)
+	name := x.name(n)
 	inner := func(i int) string { return fmt.Sprintf("%s%s[%d]/", scope, path, i) }
 	branch := func(i int) func(ctx context.Context) (string, error) {
 		return func(ctx context.Context) (string, error) {
@@ -228,6 +234,9 @@ func (x *pass) child(ctx context.Context, path string, n *Node) (string, error) 
 	kid, err := x.sim.ref().Start(ctx, id, Input{Path: path})
 	if err != nil {
 		return "", err
+	}
+	if n.ID != "" && kid.ID() != id {
+		x.sim.fail("%s: the child at %s was to have the id %s, and has %s", x.run, path, id, kid.ID())
 	}
 	if n.Max < 2 {
 		return kid.Wait(ctx)

@@ -27,8 +27,17 @@ func (w World) Test(why string) string {
 	if w.Grace != 0 {
 		small = append(small, "Grace: "+duration(w.Grace))
 	}
+	if w.Names != 0 {
+		small = append(small, fmt.Sprint("Names: ", w.Names))
+	}
 	if len(small) > 0 {
 		fmt.Fprintf(&b, "\t\t%s,\n", strings.Join(small, ", "))
+	}
+	if w.Queue != nil {
+		fmt.Fprintf(&b, "\t\tQueue: %s,\n", w.Queue.literal())
+	}
+	if w.Schedule != nil {
+		fmt.Fprintf(&b, "\t\tSchedule: %s,\n", w.Schedule.literal())
 	}
 	if len(w.Program) > 0 {
 		fmt.Fprintf(&b, "\t\tProgram: %s,\n", w.Program.literal("\t\t"))

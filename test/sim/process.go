@@ -73,9 +73,10 @@ func (s *sim) boot() {
 }
 
 func (p *process) options() durable.Options {
+	w := p.sim.workflow(p)
 	return durable.Options{
-		Workflows: []durable.Definition{p.sim.workflow(p)},
-		Name:      fmt.Sprint("p", p.n), Build: "sim", Grace: cmp.Or(p.sim.world.Grace, -1), UnloadAfter: p.sim.world.Unload,
+		Workflows: []durable.Definition{w}, Queues: p.sim.world.Queue.declared(), Schedules: p.sim.world.Schedule.declared(w),
+		Name: fmt.Sprint("p", p.n), Build: "sim", Grace: cmp.Or(p.sim.world.Grace, -1), UnloadAfter: p.sim.world.Unload,
 		QuarantineAfter: 1000, NoReconcileOnBoot: false,
 		Errors:  []durable.ErrorKind{durable.ErrorType[*oddError]("sim.odd")},
 		Capture: durable.Capture{Off: true}, Logger: slog.New(listener{p}),
@@ -166,7 +167,12 @@ func (p *process) stop() {
 func (p *process) close(eng *durable.Engine) {
 	began := time.Now()
 	err := eng.Close()
-	if err != nil && !p.isDead() && !p.sim.world.slow() {
+	deaf := p.sim.world.Program.deaf()
+	switch {
+	case err == nil || p.isDead() || p.sim.world.slow() && deaf:
+	case strings.Contains(err.Error(), "ignores its context") && !deaf:
+		p.sim.fail("Close of p%d blames code that does not ignore its context: %v", p.n, err)
+	case !p.sim.world.slow() && !deaf:
 		p.sim.fail("Close of p%d: %v", p.n, err)
 	}
 	if took := time.Since(began); took > 10*time.Minute {

@@ -47,6 +47,7 @@ const (
 	ByPanic = "panic"
 	ByExit  = "exit"
 	ByBlock = "block" // until its context ends; Retry then has a Timeout
+	ByDeaf  = "deaf"  // takes For whatever becomes of its context, and does not fail
 	ByType  = "type"  // by an error of a registered type that panics when it is read back
 )
 
@@ -76,12 +77,20 @@ func (n *Node) isBody() bool {
 }
 
 // returnsErrors reports whether the body of a node returns errors that say errOfBody.
-func (n *Node) returnsErrors() bool { return n.isBody() && n.How == "" && n.Do != Nested }
+func (n *Node) returnsErrors() bool {
+	return n.isBody() && (n.How == "" || n.How == ByDeaf) && n.Do != Nested
+}
 
 // rides reports whether the outcome of a node's call is recorded with the next write of its
 // run, and not before the call returns.
 func (n *Node) rides() bool {
 	return n.Do == Relaxed || n.Do == Sleep || n.Do == Map || n.Do == MapSeq
+}
+
+// deaf reports whether a body of p ignores its context.
+func (p Program) deaf() (deaf bool) {
+	p.walk("", func(_ string, n *Node) { deaf = deaf || n.How == ByDeaf })
+	return deaf
 }
 
 // attempts returns how many attempts the policy of a node allows.

@@ -58,10 +58,14 @@ type sim struct {
 	world   World
 	data    *memory.Store
 	ledger  *ledger
+	line    *lineBook
+	ticks   *tickBook
 	verbose bool
 	began   time.Time
 	work    sync.WaitGroup // what operators do, and processes that come and go
 	clients sync.WaitGroup // those that wait for runs
+
+	order sync.Mutex // held from a change of the store until it is noted
 
 	mu        sync.Mutex
 	processes []*process
@@ -90,6 +94,8 @@ func newSim(w World) *sim {
 		last: map[string]store.Event{}, verbose: os.Getenv("HOLDFAST_SIM_VERBOSE") != "", heads: map[string]int64{}, sums: map[string]map[int64]uint32{}, paths: map[string]string{}, fired: map[Harm]int{}, trail: newTrail(),
 	}
 	s.ledger = newLedger(s)
+	s.line = &lineBook{last: map[string]turn{}, any: map[string]int{}, woken: map[string]bool{}}
+	s.ticks = &tickBook{decided: map[string]bool{}}
 	return s
 }
 
@@ -153,6 +159,7 @@ func (s *sim) play() {
 	s.start()
 	s.disturbance()
 	s.calm()
+	s.quiesce()
 	s.settle()
 	s.judge()
 	s.end()
@@ -195,6 +202,10 @@ func (s *sim) start() {
 					return
 				}
 				s.note("start of %s: %v", id, err)
+				if s.heldByAnother(id, err) {
+					time.Sleep(5 * time.Second)
+					continue
+				}
 				if errors.Is(err, durable.ErrConflict) {
 					s.fail("Start of %s: %v", id, err)
 					return
@@ -230,7 +241,7 @@ func (s *sim) startOn(ctx context.Context, p *process, id string) error {
 	if eng == nil {
 		return durable.ErrClosed
 	}
-	var o []durable.StartOption
+	o := s.world.Queue.options(s.spot(id))
 	if s.world.Deadline > 0 {
 		o = append(o, durable.Deadline(s.world.Deadline))
 	}
@@ -243,7 +254,7 @@ func (s *sim) disturbance() {
 	for time.Since(s.began) < horizon {
 		time.Sleep(5 * time.Second)
 		synctest.Wait()
-		if s.failed() || s.timedActsDone() && s.allEnded() {
+		if s.failed() || s.timedActsDone() && s.ticked() && s.allEnded() {
 			return
 		}
 	}
@@ -257,6 +268,12 @@ func (s *sim) calm() {
 	s.each(func(p *process) { p.link.heal() })
 	s.work.Wait()
 	s.each(func(p *process) { p.link.heal() }) // what began before may have cut one
+	if s.world.Queue != nil && s.hasAct(PauseQueue) {
+		s.insist("ResumeQueue", func(ctx context.Context, op *operate.Operator) error {
+			s.line.pauses(false)
+			return op.ResumeQueue(ctx, lineName)
+		})
+	}
 }
 
 // rows returns the rows of all runs.

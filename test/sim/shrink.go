@@ -74,9 +74,13 @@ func smallerWorlds(w World) (all []World) {
 	if w.Deadline != 0 {
 		add(func(v *World) { v.Deadline = 0 })
 	}
+	if w.Names != 0 {
+		add(func(v *World) { v.Names = 0 })
+	}
 	if w.Grace != 0 {
 		add(func(v *World) { v.Grace = 0 })
 	}
+	all = append(all, simplerLines(w)...)
 	for i, a := range w.Acts {
 		if a.Back > 0 {
 			add(func(v *World) { v.Acts = slices.Clone(w.Acts); v.Acts[i].Back-- })
@@ -91,6 +95,51 @@ func smallerWorlds(w World) (all []World) {
 	for i, f := range w.Faults {
 		if f.Nth > 1 {
 			add(func(v *World) { v.Faults = slices.Clone(w.Faults); v.Faults[i].Nth-- })
+		}
+	}
+	return all
+}
+
+// simplerLines lists worlds with less of a queue and a schedule.
+func simplerLines(w World) (all []World) {
+	if w.Queue != nil {
+		queue := func(change func(q *Queue)) {
+			v, q := w, *w.Queue
+			q.Line = slices.Clone(q.Line)
+			change(&q)
+			v.Queue = &q
+			all = append(all, v)
+		}
+		v := w
+		v.Queue = nil
+		all = append(all, v)
+		for _, limit := range []func(q *Queue) *int{
+			func(q *Queue) *int { return &q.Max }, func(q *Queue) *int { return &q.PerPartition },
+			func(q *Queue) *int { return &q.PerProcess }, func(q *Queue) *int { return &q.Rate },
+		} {
+			if *limit(w.Queue) > 0 {
+				queue(func(q *Queue) {
+					*limit(q) = 0
+					if q.Rate == 0 {
+						q.Per = 0
+					}
+				})
+			}
+		}
+		for i, at := range w.Queue.Line {
+			if at != (Spot{}) {
+				queue(func(q *Queue) { q.Line[i] = Spot{} })
+			}
+		}
+	}
+	if w.Schedule != nil {
+		v, sc := w, *w.Schedule
+		v.Schedule = nil
+		all = append(all, v)
+		if sc.Jitter > 0 || sc.InLine {
+			sc.Jitter, sc.InLine = 0, false
+			v.Schedule = &sc
+			all = append(all, v)
 		}
 	}
 	return all

@@ -37,6 +37,7 @@ var (
 	first = flag.Uint64("first", 1, "the first seed")
 	stop  = flag.Int("stop", 1, "after how many failures to stop")
 	large = flag.Int("large", 0, "how many of a hundred programs are large ones; with DURABLE_SOAK 8")
+	again = flag.String("world", "", "play this one world instead, which is the code that a failure has printed")
 	until = flag.Duration("within", 0, "after how long to stop; 0: never")
 )
 
@@ -51,6 +52,15 @@ func TestMain(m *testing.M) {
 // Whatever a program does, whatever the store answers meanwhile, whatever people do to its
 // runs: what was acknowledged holds, and every run ends as the program says.
 func TestWorlds(t *testing.T) {
+	if *again != "" {
+		w, err := sim.Decode(*again)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer sim.Watch(0, w)()
+		sim.Run(t, w)
+		return
+	}
 	h := sim.NewHunt()
 	h.Large = *large
 	began := time.Now()
@@ -78,7 +88,7 @@ func TestWorlds(t *testing.T) {
 			defer sim.Watch(seed, w)()
 			return sim.Play(t, w)
 		}, 20*time.Second)
-		t.Errorf("seed %d: %s\n%s", seed, r.Failure, small.Test(why))
+		t.Errorf("seed %d: %s\n%s\nagain, as it was made: -world %s\nagain, shrunk: -world %s", seed, r.Failure, small.Test(why), w.Code(), small.Code())
 		if failures >= *stop {
 			break
 		}

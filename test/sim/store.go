@@ -96,12 +96,15 @@ func (l *link) Commit(ctx context.Context, batch []store.Change) []error {
 		if l.denies() {
 			return errDenied
 		}
+		s.order.Lock()
+		defer s.order.Unlock()
 		errs = l.Store.Commit(ctx, batch)
 		for i := range batch {
 			if errs[i] == nil {
 				s.committed(&batch[i])
 			}
 		}
+		s.askLine()
 		return nil
 	}, typesOf(batch)...)
 	if err != nil {
@@ -139,8 +142,13 @@ func typesOf(batch []store.Change) (names []string) {
 
 func (l *link) Claim(ctx context.Context, c store.Claim) (rows []store.Run, err error) {
 	err = l.call(ctx, func() error {
+		s := l.process.sim
+		s.order.Lock()
+		defer s.order.Unlock()
 		if rows, err = l.Store.Claim(ctx, c); err == nil {
-			l.process.sim.claimed(rows)
+			s.claimed(rows)
+			s.askClaim(&c, rows)
+			s.askLine()
 		}
 		return err
 	}, "claim")
@@ -206,6 +214,49 @@ func (l *link) Executors(ctx context.Context) (xs []store.Executor, err error) {
 func (l *link) Delete(ctx context.Context, d store.Deletion) (n int, err error) {
 	err = l.call(ctx, func() error { n, err = l.Store.Delete(ctx, d); return err }, "delete")
 	return n, err
+}
+
+// PutSchedule implements store.Schedules, as the next methods do.
+func (l *link) PutSchedule(ctx context.Context, sc store.Schedule) (put store.Schedule, err error) {
+	err = l.call(ctx, func() error {
+		s := l.process.sim
+		s.order.Lock()
+		defer s.order.Unlock()
+		if put, err = l.Store.PutSchedule(ctx, sc); err == nil {
+			s.scheduleStored(&put)
+		}
+		return err
+	}, "schedule")
+	return put, err
+}
+
+// Schedules implements store.Schedules.
+func (l *link) Schedules(ctx context.Context, names ...string) (all []store.Schedule, err error) {
+	err = l.call(ctx, func() error { all, err = l.Store.Schedules(ctx, names...); return err }, "schedules")
+	return all, err
+}
+
+// DueSchedules implements store.Schedules.
+func (l *link) DueSchedules(ctx context.Context, limit int) (due store.DueSchedules, err error) {
+	err = l.call(ctx, func() error { due, err = l.Store.DueSchedules(ctx, limit); return err }, "schedules")
+	return due, err
+}
+
+// PutQueue implements store.Queues, as the next methods do.
+func (l *link) PutQueue(ctx context.Context, q store.Queue) error {
+	return l.call(ctx, func() error { return l.Store.PutQueue(ctx, q) }, "queue")
+}
+
+// Queue implements store.Queues.
+func (l *link) Queue(ctx context.Context, name string) (q store.Queue, err error) {
+	err = l.call(ctx, func() error { q, err = l.Store.Queue(ctx, name); return err }, "queues")
+	return q, err
+}
+
+// Queues implements store.Queues.
+func (l *link) Queues(ctx context.Context, names ...string) (all []store.QueueState, err error) {
+	err = l.call(ctx, func() error { all, err = l.Store.Queues(ctx, names...); return err }, "queues")
+	return all, err
 }
 
 // Notify passes notices on while there is a connection.

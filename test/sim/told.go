@@ -56,6 +56,13 @@ func (l *ledger) refused(x *pass, name string, n int) {
 	}
 }
 
+// wasMeddled reports whether an operator has tried to change the history of a run.
+func (l *ledger) wasMeddled(id string) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.run(id).meddled
+}
+
 // waited notes what somebody was told who waited for a run.
 func (l *ledger) waited(id, out string, err error) {
 	l.mu.Lock()

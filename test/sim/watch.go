@@ -79,6 +79,9 @@ func (s *sim) wrote(run string, e *store.Event) {
 	}
 	s.mu.Unlock()
 	s.ledger.recorded(run, e)
+	if e.Type == store.WorkflowCreated {
+		s.askTick(run)
+	}
 	for _, a := range due {
 		s.background(func() { s.act(a) })
 	}

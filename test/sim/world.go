@@ -10,6 +10,9 @@ type World struct {
 	Unload   time.Duration // Options.UnloadAfter; 0: the default
 	Deadline time.Duration // of the root runs; 0: none
 	Grace    time.Duration // Options.Grace; 0: none
+	Names    int           // how long the names of calls are at least
+	Queue    *Queue        // that the root runs wait in; nil: none
+	Schedule *Schedule     // that starts runs beside them; nil: none
 	Program  Program       // of each root run
 	Faults   []Fault
 	Acts     []Act
