@@ -91,7 +91,7 @@ func (s *sim) judgeRun(row *store.Run, stuck []durable.Stuck) {
 		if !f.succeeds {
 			s.fail("%s completed, and cannot", row.ID)
 		}
-		if t.cancelledAt != 0 && t.cancelledAt < row.EndedAt && !t.meddled {
+		if !s.world.clocksDiffer() && t.cancelledAt != 0 && t.cancelledAt < row.EndedAt && !t.meddled {
 			s.fail("%s completed after its cancel was acknowledged", row.ID)
 		}
 	case store.Failed:
@@ -102,6 +102,13 @@ func (s *sim) judgeRun(row *store.Run, stuck []durable.Stuck) {
 			s.fail("%s failed, and cannot: %s: %s", row.ID, row.Code, row.Reason)
 		}
 	case store.Cancelled:
+		switch n := s.child(row.ID); {
+		case n == nil || row.Parent == "":
+		case n.ID != "" && strings.Contains(row.Reason, "was taken back to before it was started"):
+			s.fail("%s, whose id was chosen, is cancelled: %s", row.ID, row.Reason)
+		case n.How == ByLeave && !s.meddles() && !s.hasAct(CancelRun):
+			s.fail("%s was abandoned, and is cancelled: %s", row.ID, row.Reason)
+		}
 		if isTick(row.ID) && row.Reason == reasonOfATick && s.world.Schedule.Overlap == durable.OverlapCancel {
 			return
 		}
@@ -112,6 +119,19 @@ func (s *sim) judgeRun(row *store.Run, stuck []durable.Stuck) {
 			s.fail("%s is cancelled, and the reason is said to be %q", row.ID, row.Reason)
 		}
 	}
+}
+
+// child returns the node by which a run was started as a child; nil: it is not there.
+func (s *sim) child(run string) (child *Node) {
+	s.mu.Lock()
+	path, ok := s.paths[run]
+	s.mu.Unlock()
+	s.world.Program.walk("", func(at string, n *Node) {
+		if ok && at == path && n.Do == Child {
+			child = n
+		}
+	})
+	return child
 }
 
 // childWasStopped reports whether a run may fail because its child was cancelled or met a
@@ -151,7 +171,10 @@ func (s *sim) judgeAnswer(row *store.Run) {
 
 // judgeChild checks that a child did not outlive its parent, which has ended.
 func (s *sim) judgeChild(row, parent *store.Run) {
-	if parent == nil || s.ledger.run(parent.ID).meddled || s.ledger.run(row.ID).meddled {
+	if n := s.child(row.ID); n != nil && n.How == ByLeave {
+		return
+	}
+	if parent == nil || s.world.clocksDiffer() || s.ledger.run(parent.ID).meddled || s.ledger.run(row.ID).meddled {
 		return
 	}
 	if row.EndedAt > parent.EndedAt.Add(s.orphaned()) && row.Status == store.Completed {

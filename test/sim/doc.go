@@ -11,6 +11,7 @@
 //	process.go    an engine that is opened, killed, closed and opened again
 //	store.go      the way of one process to the store; fault.go is what goes wrong there
 //	queue.go      what roots wait in; schedule.go starts runs beside them; both say what must hold
+//	clock.go      the clock of the store, which drifts and jumps
 //	operator.go   what people do to runs
 //	ledger.go     what bodies did and calls returned; told.go what people were told
 //	check.go      what must hold at the end

@@ -50,9 +50,13 @@ func (g *Generator) world() World {
 	}
 	w.Faults = g.faults(pick(g, 0, 1, 1, 2, 2, 3, 4))
 	w.Acts = g.acts(pick(g, 0, 0, 1, 1, 2, 3))
+	w.Program.oneAsDerived()
 	g.tighten(&w)
 	if g.chance(6) {
-		w.Names = pick(g, 255, 254, 252, 250, 240, 200)
+		w.Names = pick(g, 165+g.rng.IntN(12), 110+g.rng.IntN(10)) // the keys of two or three nested calls are about as long as one may be
+	}
+	if g.chance(7) {
+		g.clocks(&w)
 	}
 	if g.chance(15) {
 		g.queue(&w)
@@ -87,7 +91,7 @@ func (g *Generator) tighten(w *World) {
 		w.Program = append(Program{{Do: pick(g, Step, Long, Retry), Max: 1, For: w.Deadline + 20*time.Second, How: ByDeaf}}, w.Program...)
 		w.Acts = append(w.Acts, Act{Do: CancelRun, After: w.Deadline + pick(g, time.Second, 10*time.Second)})
 	case w.Program.choosesIDs() && g.chance(40): // a child's id is met again after a jump
-		w.Acts = append(w.Acts, Act{On: pick(g, "child_started", "child_finished", "step_completed"), Nth: 1, Do: JumpBack, Back: g.rng.IntN(4), After: pick(g, 0, time.Second)})
+		w.Acts = append(w.Acts, Act{On: pick(g, "child_started", "child_finished", "step_completed"), Nth: 1, Do: JumpBack, Back: pick(g, 0, 0, 0, 1, 2), After: pick(g, 0, time.Second)})
 	case g.chance(4): // Close while a call stands still and others wait for it
 		w.Program = append(Program{{Do: Go, Body: Program{{Do: Step}, {Do: Step, For: 100 * time.Millisecond}, {Do: Retry, Fails: 1, Max: 2}}}}, w.Program...)
 		w.Faults = append(w.Faults, Fault{On: pick(g, common...), Nth: pick(g, 1, 2), Do: pick(g, Stuck, SlowBefore, SlowAfter), For: pick(g, 20*time.Second, 90*time.Second, 4*time.Minute)})
@@ -103,7 +107,10 @@ func (g *Generator) pattern() Program {
 	last := Node{Do: pick(g, Fail, Fail, Panic, Step), For: 0}
 	undone := Node{Do: Block, Body: Program{{Do: Undo}, {Do: pick(g, Step, Long, Retry), Max: 1}}}
 	pause := Node{Do: pick(g, Step, Long), For: pick(g, 100*time.Millisecond, 5*time.Second, 20*time.Second)}
-	switch g.rng.IntN(5) {
+	switch g.rng.IntN(6) {
+	case 4: // a child that goes on while its parent is changed
+		child := Node{Do: Child, Max: 1, ID: pick(g, "", "*-kid", "*/kid", AsDerived), Body: Program{{Do: Sleep, For: pick(g, 5*time.Second, 15*time.Second)}, {Do: Step}}}
+		return Program{{Do: Step}, child, last}
 	case 0: // bodies that nothing of the store begins and ends
 		var p Program
 		for range g.rng.IntN(5) + 3 {
@@ -115,7 +122,7 @@ func (g *Generator) pattern() Program {
 	case 2:
 		return Program{{Do: pick(g, Map, MapSeq), Max: 1 + g.rng.IntN(3), Body: Program{undone}}, pause, last}
 	case 3: // a child that nobody waits for any more
-		child := Node{Do: Child, Max: 1, ID: pick(g, "", "*-kid", "*/kid"), Body: Program{{Do: Sleep, For: pick(g, time.Second, 3*time.Minute, 10*time.Minute)}, {Do: Step}}}
+		child := Node{Do: Child, Max: 1, ID: pick(g, "", "*-kid", "*/kid", AsDerived), Body: Program{{Do: Sleep, For: pick(g, time.Second, 3*time.Minute, 10*time.Minute)}, {Do: Step}}}
 		return Program{{Do: First, Body: Program{child, pause}}, last}
 	default: // a body that outlives a lease
 		return Program{{Do: pick(g, Step, Long), For: pick(g, time.Minute, 2*time.Minute)}, {Do: Step}}
@@ -194,8 +201,11 @@ func (g *Generator) node(budget *int, at place) Node {
 		}
 	case Child:
 		n.Max = pick(g, 1, 1, 2)
+		if g.chance(12) {
+			n.How = ByLeave
+		}
 		if !at.item {
-			n.ID = pick(g, "", "", "*-kid", "*/kid", BadID)
+			n.ID = pick(g, "", "", "*-kid", "*/kid", AsDerived, BadID)
 		}
 		n.Body = g.program(budget, place{depth: at.depth + 1})
 	case Cleanup:
@@ -275,6 +285,7 @@ func (g *Generator) mutate(w World) World {
 	default:
 		budget := 3
 		if p := slices.Insert(slices.Clone(w.Program), 0, g.node(&budget, place{})); !p.has(Renew) || !p.has(Undo) {
+			p.oneAsDerived()
 			w.Program = p // a run with compensations must not continue with a new input
 		}
 	}

@@ -73,6 +73,9 @@ func (n *Node) fate(shaken bool) fate {
 		if n.ID == BadID || n.Do == MapSeq && n.Fails > 0 {
 			return fate{fails: true}
 		}
+		if n.How == ByLeave {
+			return fate{succeeds: true}
+		}
 		return n.Body.fate(shaken).apart()
 	case Go, Group, First:
 		return n.branches(shaken)
@@ -104,7 +107,7 @@ func (w *World) shaken() bool {
 		}
 	}
 	for _, a := range w.Acts {
-		if a.Do == KillProcess || a.Do == CloseProcess || a.Do == PauseRun {
+		if a.Do == KillProcess || a.Do == SetClock || a.Do == CloseProcess || a.Do == PauseRun {
 			return true
 		}
 	}

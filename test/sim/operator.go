@@ -29,6 +29,7 @@ const (
 	KillProcess  Deed = "kill"
 	CloseProcess Deed = "close"
 	OpenProcess  Deed = "open"
+	SetClock     Deed = "set clock" // of the store
 
 	PauseQueue     Deed = "pause queue" // of worlds that have one
 	ResumeQueue    Deed = "resume queue"
@@ -121,6 +122,10 @@ func (s *sim) act(a *Act) {
 		return
 	case CloseProcess:
 		p.stop()
+		return
+	case SetClock:
+		s.clock.jump(a.By)
+		s.line.clockSet(s.now())
 		return
 	case OpenProcess:
 		s.boot()

@@ -11,25 +11,7 @@ func (w World) Test(why string) string {
 	var b strings.Builder
 	first, _, _ := strings.Cut(why, "\n")
 	fmt.Fprintf(&b, "// %s\nfunc TestWorld(t *testing.T) {\n\tsim.Run(t, sim.World{\n", first)
-	var small []string
-	if w.Engines > 0 {
-		small = append(small, fmt.Sprint("Engines: ", w.Engines))
-	}
-	if w.Runs > 0 {
-		small = append(small, fmt.Sprint("Runs: ", w.Runs))
-	}
-	if w.Unload != 0 {
-		small = append(small, "Unload: "+duration(w.Unload))
-	}
-	if w.Deadline != 0 {
-		small = append(small, "Deadline: "+duration(w.Deadline))
-	}
-	if w.Grace != 0 {
-		small = append(small, "Grace: "+duration(w.Grace))
-	}
-	if w.Names != 0 {
-		small = append(small, fmt.Sprint("Names: ", w.Names))
-	}
+	small := w.fields()
 	if len(small) > 0 {
 		fmt.Fprintf(&b, "\t\t%s,\n", strings.Join(small, ", "))
 	}
@@ -60,6 +42,9 @@ func (w World) Test(why string) string {
 			if a.Run > 0 {
 				parts = append(parts, fmt.Sprint("Run: ", a.Run))
 			}
+			if a.By != 0 {
+				parts = append(parts, "By: "+duration(a.By))
+			}
 			if a.Back > 0 {
 				parts = append(parts, fmt.Sprint("Back: ", a.Back))
 			}
@@ -69,6 +54,32 @@ func (w World) Test(why string) string {
 	}
 	b.WriteString("\t})\n}\n")
 	return b.String()
+}
+
+// fields prints the fields that are plain values, if they are set.
+func (w *World) fields() (small []string) {
+	if w.Engines > 0 {
+		small = append(small, fmt.Sprint("Engines: ", w.Engines))
+	}
+	if w.Runs > 0 {
+		small = append(small, fmt.Sprint("Runs: ", w.Runs))
+	}
+	if w.Unload != 0 {
+		small = append(small, "Unload: "+duration(w.Unload))
+	}
+	if w.Deadline != 0 {
+		small = append(small, "Deadline: "+duration(w.Deadline))
+	}
+	if w.Grace != 0 {
+		small = append(small, "Grace: "+duration(w.Grace))
+	}
+	if w.Drift != 0 {
+		small = append(small, fmt.Sprint("Drift: ", w.Drift))
+	}
+	if w.Names != 0 {
+		small = append(small, fmt.Sprint("Names: ", w.Names))
+	}
+	return small
 }
 
 // literal prints a program; nodes without nodes in them share a line.

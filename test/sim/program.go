@@ -48,11 +48,15 @@ const (
 	ByExit  = "exit"
 	ByBlock = "block" // until its context ends; Retry then has a Timeout
 	ByDeaf  = "deaf"  // takes For whatever becomes of its context, and does not fail
+	ByLeave = "leave" // of a Child: it is abandoned, and nobody waits for it
 	ByType  = "type"  // by an error of a registered type that panics when it is read back
 )
 
 // BadID is an id that no run can have, so that the child is refused.
 const BadID = "bad\nid"
+
+// AsDerived is the id that the first child of a run would have if the program chose none.
+const AsDerived = "*/="
 
 // A Node is one call, with what happens in it.
 type Node struct {
@@ -146,4 +150,23 @@ func (p Program) signals() (names []string) {
 func (p Program) choosesIDs() (chooses bool) {
 	p.walk("", func(_ string, n *Node) { chooses = chooses || n.ID != "" })
 	return chooses
+}
+
+// oneAsDerived takes the id AsDerived away unless the program has a single child and its runs
+// have one generation: two children of a run cannot have the same id.
+func (p Program) oneAsDerived() {
+	children := 0
+	p.walk("", func(_ string, n *Node) {
+		if n.Do == Child {
+			children++
+		}
+	})
+	if children < 2 && !p.has(Renew) {
+		return
+	}
+	p.walk("", func(_ string, n *Node) {
+		if n.ID == AsDerived {
+			n.ID = ""
+		}
+	})
 }

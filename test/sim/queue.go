@@ -76,6 +76,7 @@ type lineBook struct {
 	last   map[string]turn // the last one with which a run of each partition began
 	any    map[string]int  // the last one of each partition
 	woken  map[string]bool // runs that were taken while they waited, which needs no room in a process
+	spared map[string]bool // runs that were cancelled before they began, which need no place
 	paused bool            // an operator was told that the queue is paused
 }
 
@@ -92,6 +93,15 @@ func (b *lineBook) pauses(yes bool) {
 	b.paused = yes
 }
 
+// clockSet takes beginnings that are later than the clock, which was set, as ones of its time.
+func (b *lineBook) clockSet(now store.Time) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	for i := range b.begun {
+		b.begun[i] = min(b.begun[i], now)
+	}
+}
+
 // inLine returns the runs of the queue.
 func (s *sim) inLine() (rows []store.Run) {
 	return slices.DeleteFunc(s.rows(), func(r store.Run) bool { return r.Queue != lineName })
@@ -103,6 +113,8 @@ func (s *sim) askLine() {
 	if q == nil {
 		return
 	}
+	s.line.mu.Lock()
+	defer s.line.mu.Unlock()
 	all, parts, keys := 0, map[string]int{}, map[string]string{}
 	for _, r := range s.inLine() {
 		if r.Status.Terminal() {
@@ -113,7 +125,7 @@ func (s *sim) askLine() {
 		} else if key != "" {
 			keys[key] = r.ID
 		}
-		if r.Placed() {
+		if r.Placed() && !s.line.spared[r.ID] {
 			all++
 			parts[r.Partition]++
 		}
@@ -134,7 +146,7 @@ func (s *sim) askClaim(c *store.Claim, taken []store.Run) {
 	if q == nil || len(taken) == 0 {
 		return
 	}
-	now := store.TimeOf(time.Now())
+	now := s.now()
 	rows := s.inLine()
 	s.line.mu.Lock()
 	defer s.line.mu.Unlock()
@@ -150,7 +162,11 @@ func (s *sim) askClaim(c *store.Claim, taken []store.Run) {
 			s.line.turns++
 			s.line.any[r.Partition] = s.line.turns
 		}
-		if r.Last.Type != store.WorkflowStarted || r.CancelAsked {
+		if r.Last.Type != store.WorkflowStarted {
+			continue
+		}
+		if r.CancelAsked {
+			s.line.spared[r.ID] = true
 			continue
 		}
 		s.askBeginning(r, now)
@@ -228,7 +244,7 @@ func (s *sim) rank(r *store.Run) store.Time {
 func (s *sim) askRoom(executor string, rows []store.Run) {
 	n := 0
 	for i := range rows {
-		if r := &rows[i]; r.Owner == executor && r.Placed() && !s.line.woken[r.ID] {
+		if r := &rows[i]; r.Owner == executor && r.Placed() && !s.line.woken[r.ID] && !s.line.spared[r.ID] {
 			n++
 		}
 	}

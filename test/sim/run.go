@@ -58,6 +58,7 @@ type sim struct {
 	world   World
 	data    *memory.Store
 	ledger  *ledger
+	clock   *clock
 	line    *lineBook
 	ticks   *tickBook
 	verbose bool
@@ -94,7 +95,7 @@ func newSim(w World) *sim {
 		last: map[string]store.Event{}, verbose: os.Getenv("HOLDFAST_SIM_VERBOSE") != "", heads: map[string]int64{}, sums: map[string]map[int64]uint32{}, paths: map[string]string{}, fired: map[Harm]int{}, trail: newTrail(),
 	}
 	s.ledger = newLedger(s)
-	s.line = &lineBook{last: map[string]turn{}, any: map[string]int{}, woken: map[string]bool{}}
+	s.line = &lineBook{last: map[string]turn{}, any: map[string]int{}, woken: map[string]bool{}, spared: map[string]bool{}}
 	s.ticks = &tickBook{decided: map[string]bool{}}
 	return s
 }
@@ -151,7 +152,8 @@ func (s *sim) result() Result {
 // is judged.
 func (s *sim) play() {
 	s.began = time.Now()
-	s.data = memory.Open()
+	s.clock = &clock{began: s.began, drift: s.world.Drift}
+	s.data = memory.OpenAt(s.clock.now)
 	for range max(1, s.world.Engines) {
 		s.boot()
 	}

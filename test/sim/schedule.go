@@ -81,7 +81,7 @@ type tickBook struct {
 
 // scheduleStored checks what was stored of the schedule.
 func (s *sim) scheduleStored(sc *store.Schedule) {
-	now := store.TimeOf(time.Now())
+	now := s.now()
 	next := new(kept)
 	if err := json.Unmarshal(sc.Data, next); err != nil {
 		s.fail("a schedule is stored as %s", sc.Data)
@@ -179,7 +179,7 @@ func (s *sim) askTick(id string) {
 		s.fail("the schedule has started %s: %v", id, err)
 	case !decided:
 		s.fail("%s is started, and that was not decided", id)
-	case at.After(time.Now()):
+	case store.TimeOf(at) > s.now() && !s.world.clocksDiffer():
 		s.fail("%s is started before its time", id)
 	case at.UnixMicro()%s.world.Schedule.Every.Microseconds() != 0:
 		s.fail("%s is started, and that is no time of the schedule", id)
@@ -198,7 +198,7 @@ func (s *sim) quiesce() {
 		s.ticks.mu.Lock()
 		settled := s.ticks.have.Settled
 		s.ticks.mu.Unlock()
-		if late := time.Since(settled.Time()) - sc.Every - sc.Jitter; late <= 5*time.Second {
+		if late := s.now().Sub(settled) - sc.Every - sc.Jitter; late <= 5*time.Second {
 			break
 		} else if i > 60 {
 			s.fail("the schedule has decided nothing for %s", late)

@@ -74,6 +74,9 @@ func smallerWorlds(w World) (all []World) {
 	if w.Deadline != 0 {
 		add(func(v *World) { v.Deadline = 0 })
 	}
+	if w.Drift != 0 {
+		add(func(v *World) { v.Drift = 0 })
+	}
 	if w.Names != 0 {
 		add(func(v *World) { v.Names = 0 })
 	}

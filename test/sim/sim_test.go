@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"runtime"
+	"runtime/debug"
 	"testing"
 	"time"
 
@@ -36,16 +37,17 @@ var (
 	seeds = flag.Int("seeds", 0, "how many worlds to play; 0: 1,500, with DURABLE_SOAK 100,000")
 	first = flag.Uint64("first", 1, "the first seed")
 	stop  = flag.Int("stop", 1, "after how many failures to stop")
-	large = flag.Int("large", 0, "how many of a hundred programs are large ones; with DURABLE_SOAK 8")
+	large = flag.Int("large", 0, "how many of a hundred programs are large ones; with DURABLE_SOAK 32")
 	again = flag.String("world", "", "play this one world instead, which is the code that a failure has printed")
 	until = flag.Duration("within", 0, "after how long to stop; 0: never")
 )
 
 // TestMain has one P: what happens at one moment then happens in nearly the same order
-// each time.
+// each time. Worlds are small and leave much garbage behind.
 func TestMain(m *testing.M) {
 	flag.Parse()
 	runtime.GOMAXPROCS(1)
+	debug.SetGCPercent(800)
 	os.Exit(m.Run())
 }
 
@@ -68,7 +70,7 @@ func TestWorlds(t *testing.T) {
 	if n == 0 {
 		n = 1500
 		if os.Getenv("DURABLE_SOAK") != "" {
-			n, h.Large = 100_000, 8
+			n, h.Large = 100_000, 32
 		}
 	}
 	for seed := *first; seed < *first+uint64(n); seed++ {

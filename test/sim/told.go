@@ -2,7 +2,6 @@ package sim
 
 import (
 	"strings"
-	"time"
 
 	"github.com/holdfast-dev/holdfast/store"
 )
@@ -98,6 +97,6 @@ func (l *ledger) cancels(id string, acknowledged bool) {
 	t := l.run(id)
 	t.cancelTried = true
 	if acknowledged && t.cancelledAt == 0 {
-		t.cancelledAt = store.TimeOf(time.Now())
+		t.cancelledAt = l.sim.now()
 	}
 }

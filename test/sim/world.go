@@ -10,6 +10,7 @@ type World struct {
 	Unload   time.Duration // Options.UnloadAfter; 0: the default
 	Deadline time.Duration // of the root runs; 0: none
 	Grace    time.Duration // Options.Grace; 0: none
+	Drift    int           // how much faster the store's clock goes, in parts of a million
 	Names    int           // how long the names of calls are at least
 	Queue    *Queue        // that the root runs wait in; nil: none
 	Schedule *Schedule     // that starts runs beside them; nil: none
@@ -32,6 +33,7 @@ type Act struct {
 	Nth   int           // from 1
 	After time.Duration // since then, or since the world began
 	Do    Deed
-	Run   int // to which root run
-	Back  int // of a jump and an edit: how many events before the last one
+	Run   int           // to which root run
+	By    time.Duration // how far the store's clock is set
+	Back  int           // of a jump and an edit: how many events before the last one
 }
