@@ -281,16 +281,14 @@ func (e *Engine) leftBehind() error {
 			at = "step " + *b
 		}
 		_ = r.die(&death{kind: deathLost, err: ErrShutdown})
-		switch waits := slices.Contains(unanswered, r.id); {
-		case b == nil && !waits && !r.isLoaded():
-			// Its function has not begun: the store has not answered its creation, which for
-			// a child is a commit of the parent, or has not given its history.
+		if b == nil && !r.isLoaded() { // its function has not begun: the store has not answered its creation, or its load
 			unanswered = append(unanswered, r.id)
-		case b != nil || !waits:
+		} else if b != nil || !slices.Contains(unanswered, r.id) {
 			deaf = append(deaf, fmt.Sprintf("run %s in %s", r.id, at))
 		}
 	}
 	slices.Sort(unanswered)
+	unanswered = slices.Compact(unanswered)
 	slices.Sort(deaf)
 	var errs []error
 	if len(unanswered) > 0 {

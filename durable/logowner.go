@@ -42,12 +42,11 @@ func (r logOwner) Lost() error {
 	return nil
 }
 
-// Landed tells those concerned that a change is durable. After one that gives the run up, the
-// store refuses what branches that are left over still want to record, as if another executor
-// had the run. So it is not sent.
+// Landed tells those concerned that a change is durable. After one that gives the run up, what
+// left-over branches want to record is not sent: the store would refuse it as a stranger's.
 func (r logOwner) Landed(c *store.Change) {
 	if c.Yield {
-		r.endHere()
+		_ = r.die(endedHere(r.id))
 	}
 	if r.eng.watchers.any() {
 		r.eng.watchers.notify([]string{r.id}) // the store does not tell of plain checkpoints

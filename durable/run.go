@@ -230,7 +230,7 @@ func (r *run) execute() {
 		if r.unloaded() {
 			return // its goroutines must find it unloaded until they have ended
 		}
-		r.endHere()
+		_ = r.die(endedHere(r.id))
 	}()
 	r.log.Begin(time.Now())
 	if r.origin.input == nil {
@@ -251,12 +251,6 @@ func (r *run) execute() {
 		return
 	}
 	output, err = r.call()
-}
-
-// endHere says that the run has ended here: code that kept its context can make no further call
-// with it.
-func (r *run) endHere() {
-	_ = r.die(&death{kind: deathLost, err: fmt.Errorf("%w: run %s has ended here", ErrOutsideRun, r.id)})
 }
 
 // isLoaded reports whether r is known to exist, and to have its history.

@@ -76,7 +76,6 @@ type tickBook struct {
 	mu      sync.Mutex
 	have    *kept
 	decided map[string]bool // runs that were decided
-	by      int64           // runs that were started by hand
 }
 
 // scheduleStored checks what was stored of the schedule.
