@@ -53,7 +53,7 @@ func (g *Generator) world() World {
 	w.Program.oneAsDerived()
 	g.tighten(&w)
 	if g.chance(6) {
-		w.Names = pick(g, 165+g.rng.IntN(12), 110+g.rng.IntN(10)) // the keys of two or three nested calls are about as long as one may be
+		w.Names = pick(g, 172, 172, 173, 115, 116, 165+g.rng.IntN(12)) // the keys of two or three nested calls are about as long as one may be
 	}
 	if g.chance(7) {
 		g.clocks(&w)
