@@ -75,7 +75,9 @@ func (r *run) die(d *death) error {
 }
 
 // endedHere says that code that kept the context of a run can make no further call with it.
-func endedHere(id string) *death { return &death{kind: deathLost, err: fmt.Errorf("%w: run %s has ended here", ErrOutsideRun, id)} }
+func endedHere(id string) *death {
+	return &death{kind: deathLost, err: fmt.Errorf("%w: run %s has ended here", ErrOutsideRun, id)}
+}
 
 // unloaded reports whether r has made way for a later execution in this process.
 func (r *run) unloaded() bool {

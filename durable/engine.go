@@ -281,14 +281,14 @@ func (e *Engine) leftBehind() error {
 			at = "step " + *b
 		}
 		_ = r.die(&death{kind: deathLost, err: ErrShutdown})
-		if b == nil && !r.isLoaded() { // its function has not begun: the store has not answered its creation, or its load
+		waits := slices.Contains(unanswered, r.id)
+		if b == nil && !waits && !r.isLoaded() { // the store has not answered its creation, or its load
 			unanswered = append(unanswered, r.id)
-		} else if b != nil || !slices.Contains(unanswered, r.id) {
+		} else if b != nil || !waits {
 			deaf = append(deaf, fmt.Sprintf("run %s in %s", r.id, at))
 		}
 	}
 	slices.Sort(unanswered)
-	unanswered = slices.Compact(unanswered)
 	slices.Sort(deaf)
 	var errs []error
 	if len(unanswered) > 0 {

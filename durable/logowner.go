@@ -42,8 +42,7 @@ func (r logOwner) Lost() error {
 	return nil
 }
 
-// Landed tells those concerned that a change is durable. After one that gives the run up, what
-// left-over branches want to record is not sent: the store would refuse it as a stranger's.
+// Landed tells those concerned that a change is durable. After one that gives the run up, none is sent.
 func (r logOwner) Landed(c *store.Change) {
 	if c.Yield {
 		_ = r.die(endedHere(r.id))
