@@ -281,8 +281,7 @@ func (e *Engine) leftBehind() error {
 			at = "step " + *b
 		}
 		_ = r.die(&death{kind: deathLost, err: ErrShutdown})
-		waits := slices.Contains(unanswered, r.id)
-		if b == nil && !waits && !r.isLoaded() { // the store has not answered its creation, or its load
+		if waits := slices.Contains(unanswered, r.id); b == nil && !waits && !r.isLoaded() { // the store has not answered its creation, or its load
 			unanswered = append(unanswered, r.id)
 		} else if b != nil || !waits {
 			deaf = append(deaf, fmt.Sprintf("run %s in %s", r.id, at))
