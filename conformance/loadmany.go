@@ -103,11 +103,15 @@ func loaderMoment(t *T) {
 	writers := []*writer{t.run(s, "a"), t.run(s, "b")}
 	const rounds, most, reads = 30, 3000, 25
 	var read atomic.Int32
+	var stopped atomic.Bool
 	done := make(chan struct{})
 	t.together(2, func(i int) {
 		if i == 0 {
 			defer close(done)
 			for n := 1; n <= rounds || n <= most && read.Load() < reads; n++ {
+				for read.Load() < int32(n*reads/most) && !stopped.Load() {
+					time.Sleep(10 * time.Microsecond) // or all is written before the first look
+				}
 				for _, w := range writers {
 					c := w.append(step(fmt.Sprint(n)))
 					c.Row = &store.RowPatch{Priority: ptr(int32(n)), Attributes: map[string]string{"n": fmt.Sprint(n)}}
@@ -121,6 +125,7 @@ func loaderMoment(t *T) {
 			}
 			return
 		}
+		defer stopped.Store(true)
 		for {
 			for _, l := range capabilities(other).Loader.LoadAll(t.Context(), []store.RunCursor{{RunID: "a"}, {RunID: "b"}, {RunID: "a", Cursor: store.Cursor{Tail: 1}}}) {
 				if l.Err != nil {
