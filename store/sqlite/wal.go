@@ -24,9 +24,9 @@ const (
 	walWait = 250 * time.Millisecond
 	walStep = 4 << 20
 	walMost = time.Second
-	// walPause is the pause after a wait in vain. After walTries such waits in a row
-	// the pause is longer, because then a reader does not finish, and waiting for it
-	// is pointless.
+	// walPause is the pause after a wait in vain, unless the WAL has grown by walStep before
+	// it is over. After walTries such waits in a row the pause is longer, however much is
+	// written, because then a reader does not finish, and waiting for it is pointless.
 	walPause = 100 * time.Millisecond
 	walTries = 5
 	walRest  = 30 * time.Second
@@ -38,7 +38,17 @@ const (
 type wal struct {
 	writes int
 	vain   int       // waits for readers since the last one that succeeded
+	tried  int64     // size at the last of them
 	again  time.Time // not before
+}
+
+// rests reports whether a WAL of this size is left alone for now.
+func (w *wal) rests(size int64) bool {
+	if size < walLarge {
+		return true
+	}
+	quick := w.vain > 0 && w.vain < walTries && size >= w.tried+walStep
+	return !quick && time.Now().Before(w.again)
 }
 
 // wait returns how long to wait for the readers of a WAL of size bytes.
@@ -68,7 +78,7 @@ func (s *Store) tend(c *conn) {
 	}
 	w.writes = 0
 	size := s.walSize()
-	if size < walLarge || time.Now().Before(w.again) {
+	if w.rests(size) {
 		return
 	}
 	if done, err := c.foldIn(w.wait(size)); err == nil && done {
@@ -76,7 +86,7 @@ func (s *Store) tend(c *conn) {
 		return
 	}
 	// Nothing is lost: a later write tries again, and Maintain reports the failure.
-	w.vain++
+	w.vain, w.tried = w.vain+1, size
 	w.again = time.Now().Add(w.pause())
 }
 
