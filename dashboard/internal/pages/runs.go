@@ -108,7 +108,7 @@ func (li *Lists) Runs(w http.ResponseWriter, r *http.Request) error {
 	}
 	for i := range rows {
 		row := li.runRow(r.Context(), &rows[i], executors, v.cols)
-		if v.Cards.stuck[rows[i].ID] && rows[i].Status != store.Failed && !rows[i].Paused {
+		if v.Cards.stuck[rows[i].ID] && view.ShownStuck(&rows[i], view.Now()) {
 			row.Status = view.Status{Class: "fail", Icon: "stuck", Word: "Stuck"}
 		}
 		v.Rows = append(v.Rows, row)

@@ -103,15 +103,24 @@ func RowIcon(r *outline.Row) Icon {
 	return Icon{"done", "c-done"}
 }
 
-// unclaimedFor is how long a run without an owner counts as about to be claimed;
-// operate.Operator.Stuck counts the same way.
+// unclaimedFor is how long a run without an owner counts as about to be claimed.
 const unclaimedFor = 5 * time.Second
+
+// ShownStuck reports whether a run that operate.Operator.Stuck lists has that for its status: a
+// cancel says more, and a program that is deployed anew is away for a moment.
+func ShownStuck(run *store.Run, now store.Time) bool {
+	if run.Status == store.Failed || run.Paused {
+		return false
+	}
+	parked := run.Status == store.Interrupted && run.Code != ""
+	return parked || !run.CancelAsked && now.Sub(run.UpdatedAt) >= unclaimedFor
+}
 
 // IsStuck reports whether a run is stuck although its status does not say so: its process
 // is gone, or no live process has its code.
 func IsStuck(o *outline.Outline) bool {
 	run := &o.Run
-	if run.Status.Terminal() || run.Paused || run.CancelAsked || run.Code != "" || o.Verdict.Tone != outline.ToneStuck || o.Now.Sub(run.UpdatedAt) < unclaimedFor {
+	if run.Status.Terminal() || run.Code != "" || o.Verdict.Tone != outline.ToneStuck || !ShownStuck(run, o.Now) {
 		return false
 	}
 	return !o.Served || run.Status == store.Running || run.Status == store.Resuming
