@@ -235,12 +235,16 @@ func TestAnImportThatIsKilledIsFinishedByASecondOne(t *testing.T) {
 		_, err = h.Wait(w.ctx())
 		require.NoError(t, err)
 		done := export(t, w, "r")
+		secret := with(wf)
+		secret.Encrypt = keysOf("k1")
 		for name, file := range map[string][]byte{"open": open, "done": done} {
-			for at := 1; at < 20; at++ {
-				for _, after := range []bool{false, true} {
-					killed := killedImport(t, w, wf, file, at, after)
-					if !killed && !after {
-						require.Greater(t, at, 5, "%s: it took several writes", name)
+			for as, o := range map[string]durable.Options{"r": with(wf), "copy": with(wf), "secret": secret} {
+				for at := 1; at < 20; at++ {
+					for _, after := range []bool{false, true} {
+						killed := killedImport(t, w, o, file, as, at, after)
+						if !killed && !after {
+							require.Greater(t, at, 5, "%s as %s: it took several writes", name, as)
+						}
 					}
 				}
 			}
@@ -250,9 +254,9 @@ func TestAnImportThatIsKilledIsFinishedByASecondOne(t *testing.T) {
 
 // killedImport kills an import at its nth write, looks at what is there, and
 // imports again. It reports whether there was such a write.
-func killedImport(t *testing.T, w *world, wf durable.Definition, file []byte, at int, after bool) bool {
+func killedImport(t *testing.T, w *world, o durable.Options, file []byte, as string, at int, after bool) bool {
 	w.data = newWorld(t).data
-	w.open(t, with(wf))
+	w.open(t, o)
 	writes := 0
 	w.disk.tamper(func(batch []store.Change, forward func() []error) []error {
 		if writes++; writes < at {
@@ -263,25 +267,26 @@ func killedImport(t *testing.T, w *world, wf durable.Definition, file []byte, at
 		}
 		return all(batch, store.ErrClosed)
 	})
-	_, err := imports(w, file, operate.ImportOptions{})
+	_, err := imports(w, file, operate.ImportOptions{NewID: as})
 	if err == nil {
 		return false
 	}
 	w.crash()
 	w.expire()
-	w.boot(t, with(wf))
+	w.boot(t, o)
 	pass(time.Hour)
-	if h, err := w.data.Load(context.Background(), "r", store.Cursor{NoEvents: true}); err == nil && h.Run.Code == durable.CodeImporting {
+	if h, err := w.data.Load(context.Background(), as, store.Cursor{NoEvents: true}); err == nil && h.Run.Code == durable.CodeImporting {
 		require.Empty(t, h.Run.Owner, "nobody executes what is half there")
-		require.Error(t, second(operate.On(w.eng).Resume(context.Background(), "r", operate.ResumeOptions{})))
-		require.False(t, first(operate.On(w.eng).Verify(context.Background(), "r")).Sound())
-		require.Error(t, operate.On(w.eng).Export(context.Background(), "r", &bytes.Buffer{}))
+		require.Error(t, second(operate.On(w.eng).Resume(context.Background(), as, operate.ResumeOptions{})))
+		require.False(t, first(operate.On(w.eng).Verify(context.Background(), as)).Sound())
+		require.Error(t, operate.On(w.eng).Export(context.Background(), as, &bytes.Buffer{}))
 	}
-	if _, err = imports(w, file, operate.ImportOptions{}); err != nil {
+	if _, err = imports(w, file, operate.ImportOptions{NewID: as}); err != nil {
 		require.ErrorIs(t, err, store.ErrExists, "only the reply to the last write was lost")
+		require.NotContains(t, err.Error(), "delete it first")
 		require.True(t, after)
 	}
-	require.Empty(t, verify(t, w, "r").Findings)
+	require.Empty(t, verify(t, w, as).Findings)
 	return true
 }
 

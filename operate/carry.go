@@ -1,6 +1,7 @@
 package operate
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -79,7 +80,7 @@ func (op *Operator) Import(ctx context.Context, r io.Reader, o ImportOptions) (I
 		return Imported{}, fmt.Errorf("%w: %w", ErrBadFile, err)
 	}
 	if o.NewID != "" && o.NewID != f.Run.ID {
-		if err := op.rename(f, o.NewID); err != nil {
+		if err := op.rename(ctx, f, o.NewID); err != nil {
 			return Imported{}, fmt.Errorf("durable: importing run %s as %s: %w", f.Run.ID, o.NewID, err)
 		}
 	}
@@ -181,8 +182,12 @@ func importedRow(r *store.Run, epoch int64) store.Run {
 
 // rename turns a file into that of a copy with another id: it seals again what depends on
 // the id.
-func (op *Operator) rename(f *runfile.File, id string) error {
+func (op *Operator) rename(ctx context.Context, f *runfile.File, id string) error {
 	if err := store.CheckRunID(id); err != nil {
+		return err
+	}
+	written, err := op.begun(ctx, id)
+	if err != nil {
 		return err
 	}
 	old := f.Run.ID
@@ -211,7 +216,11 @@ func (op *Operator) rename(f *runfile.File, id string) error {
 		if err != nil {
 			return &durable.UndecodableError{RunID: old, Key: history.NameOf(ev), Err: err}
 		}
-		ev.Payload = op.sealer.Seal(payload.PlaceOf(id, ev), plain)
+		if i < len(written) && op.seals(&written[i], id, plain) {
+			ev.Payload = written[i].Payload
+		} else {
+			ev.Payload = op.sealer.Seal(payload.PlaceOf(id, ev), plain)
+		}
 		ev.Sum = store.Seal(id, sum, ev)
 		sum = ev.Sum
 	}
@@ -230,6 +239,33 @@ func (op *Operator) rename(f *runfile.File, id string) error {
 	}
 	f.Run.ID, f.Run.ForkedFrom, f.Run.Parent, f.Run.ParentKey, f.Run.Dedup = id, old, "", "", ""
 	return nil
+}
+
+// begun returns what an import under this id that has not finished has written. What is encrypted
+// is so with a number that is used once, so this import of the same file would write other bytes.
+func (op *Operator) begun(ctx context.Context, id string) (written []store.Event, err error) {
+	h, err := op.store.Load(ctx, id, store.Cursor{All: true, AfterMessage: math.MaxInt64})
+	switch {
+	case errors.Is(err, store.ErrNotFound):
+		return nil, nil
+	case err != nil:
+		return nil, storeError(err)
+	case h.Run.Code != durable.CodeImporting:
+		return nil, nil
+	}
+	for ev, err := range h.Events {
+		if err != nil {
+			return nil, storeError(err)
+		}
+		written = append(written, ev)
+	}
+	return written, nil
+}
+
+// seals reports whether the payload of ev, an event of the run id, is plain, perhaps encrypted.
+func (op *Operator) seals(ev *store.Event, id string, plain []byte) bool {
+	opened, err := op.sealer.Unseal(payload.PlaceOf(id, ev), ev.Payload)
+	return err == nil && bytes.Equal(opened, plain)
 }
 
 // recast replaces what an event says that holds only in the run old; sum is that of the event
