@@ -35,7 +35,7 @@ func TestACopyHasItsOwnSumInACutOfAnUnknownType(t *testing.T) {
 		e.Sum = store.Seal("r", sum, e)
 		sum = e.Sum
 	}
-	require.NoError(t, On(eng).rename(t.Context(), f, "copy"))
+	require.NoError(t, rename(t.Context(), On(eng), f, "copy"))
 	require.NotContains(t, string(f.Events[2].Data), `"sum":77`)
 	require.NotContains(t, string(f.Events[3].Data), `"sum":88`)
 }
