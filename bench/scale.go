@@ -84,7 +84,7 @@ func scaleOf(ctx context.Context, t *target, runs, tries int, words []string, by
 
 // scaleAt is scaleOf for a store that is there.
 func scaleAt(ctx context.Context, t *target, address string, runs, tries int, words []string, byCurve map[string][]float64) (err error) {
-	st, err := connect(t.name, t.mode, address)
+	st, err := connectAsDefault(t, address)
 	if err != nil {
 		return err
 	}

@@ -9,6 +9,7 @@ import (
 	"github.com/holdfast-dev/holdfast/durable"
 	"github.com/holdfast-dev/holdfast/store"
 	"github.com/holdfast-dev/holdfast/store/memory"
+	"github.com/holdfast-dev/holdfast/store/postgres"
 )
 
 // A target is a store in one of its modes.
@@ -47,6 +48,15 @@ func connect(name, mode, address string) (store.Store, error) {
 		return openPostgres(address)
 	}
 	return nil, fmt.Errorf("a %s store has no address", name)
+}
+
+// connectAsDefault is connect, with as many connections as the store has by default: there is no
+// floor of one connection to compare it with.
+func connectAsDefault(t *target, address string) (store.Store, error) {
+	if t.name == "postgres" {
+		return postgres.Open(address)
+	}
+	return connect(t.name, t.mode, address)
 }
 
 // openTargets prepares the wanted stores in dir. Call closeAll when done.

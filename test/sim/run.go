@@ -318,10 +318,18 @@ func (s *sim) allEnded() bool {
 // patience is how many minutes a run may take that nothing disturbs.
 const patience = 120
 
+// inTurn is how many runs may have to wait for each other.
+func (w *World) inTurn() int {
+	if w.Queue == nil {
+		return 1
+	}
+	return max(w.Runs, 1)
+}
+
 // settle gives every run what it waits for, and time.
 func (s *sim) settle() {
 	signals := s.world.Program.signals()
-	for i := 0; i < patience && !s.failed(); i++ {
+	for i := 0; i < patience*s.world.inTurn() && !s.failed(); i++ {
 		rows := s.rows()
 		ended := true
 		for j := range rows {
