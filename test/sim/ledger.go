@@ -294,6 +294,9 @@ func (l *ledger) recorded(run string, e *store.Event) {
 
 // progressRead checks the progress that a body finds.
 func (l *ledger) progressRead(x *pass, a durable.AttemptInfo, v int, ok bool) {
+	if l.sim.world.clocksDiffer() && l.sim.ownerOf(x.run) != x.process.id() {
+		return // the next owner has saved more (G4)
+	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if x.process.isDead() || l.run(x.run).lineage != x.lineage {
