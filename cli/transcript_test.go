@@ -266,7 +266,7 @@ Dry run: nothing changed.
   1 reserve    reserve
 > 2 charge     check-fraud   main.go:LINE
 check-fraud stands where charge was recorded: it was inserted. Make it legal:
-  if durable.Patched(ctx, "check-fraud") { … as it is now } else { … as it was recorded: charge }
+  if durable.Patched(ctx, "check-fraud") { … check-fraud }, and charge after it
 Or run this with the code it was started with, version 1.
 Or match by name: shop durable resume order-42 --force
 `, code: 4,

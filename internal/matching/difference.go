@@ -96,8 +96,17 @@ func (d *Difference) advice() string {
 		recorded = d.Recorded[d.Ordinal-1]
 	}
 	goBack := fmt.Sprintf("Or run this with %s.", d.RecordedBy)
+	// What was inserted has the recorded call after it, which must not be made twice.
 	patched := func(change string) string {
-		return fmt.Sprintf("Make it legal:\n  if durable.Patched(ctx, %q) { … as it is now } else { … as it was recorded: %s }", change, recorded)
+		either := fmt.Sprintf("\n  if durable.Patched(ctx, %q) { … as it is now } else { … as it was recorded: %s }", change, recorded)
+		inserted := fmt.Sprintf("\n  if durable.Patched(ctx, %q) { … %s }, and %s after it", change, baseOf(d.Call), recorded)
+		switch d.Change {
+		case ChangeInserted:
+			return "Make it legal:" + inserted
+		case ChangeInsertedOrRenamed:
+			return "Make it legal. If it was inserted:" + inserted + "\nIf not:" + either
+		}
+		return "Make it legal:" + either
 	}
 	switch {
 	case d.Detail != "":
