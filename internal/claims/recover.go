@@ -119,7 +119,7 @@ func (rc *Recovery) sort(ctx context.Context, row *store.Run, resume *toContinue
 		rep.paused(row)
 	case row.Code == history.CodeRecovered:
 		rc.settle(ctx, row, rep)
-	case rc.mayFit(row):
+	case rc.mayFit(row) && !rep.hasResumed(row.ID):
 		rep.misfits = append(rep.misfits, row) // after what can go on without a replay
 	case row.Code != "" && row.Code != store.CodeNotRegistered:
 		rep.parked(row)

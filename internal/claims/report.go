@@ -27,6 +27,22 @@ type Report struct {
 	approvals int
 	continued []Execution // of Resumed, whose histories are being read
 	batch     int         // how many runs the last claim has asked for at most
+
+	resumed map[string]bool // Resumed, as far as hasResumed was asked
+	told    int             // how many of Resumed are in it
+}
+
+// hasResumed reports whether the recovery has continued the run before. If it is parked since, the
+// code that is here has parked it.
+func (rep *Report) hasResumed(id string) bool {
+	if rep.resumed == nil {
+		rep.resumed = map[string]bool{}
+	}
+	for _, id := range rep.Resumed[rep.told:] {
+		rep.resumed[id] = true
+	}
+	rep.told = len(rep.Resumed)
+	return rep.resumed[id]
 }
 
 // clone returns a copy that can be added to.
@@ -34,7 +50,7 @@ func (rep *Report) clone() Report {
 	c := *rep
 	c.Resumed, c.Deferred, c.Failed, c.Left = slices.Clone(rep.Resumed), slices.Clone(rep.Deferred), slices.Clone(rep.Failed), slices.Clone(rep.Left)
 	c.Suspects, c.Repaired, c.Stuck, c.Quarantine = slices.Clone(rep.Suspects), slices.Clone(rep.Repaired), slices.Clone(rep.Stuck), slices.Clone(rep.Quarantine)
-	c.Unparked = slices.Clone(rep.Unparked)
+	c.Unparked, c.resumed, c.told = slices.Clone(rep.Unparked), nil, 0
 	return c
 }
 
