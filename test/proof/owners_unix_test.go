@@ -85,7 +85,7 @@ func TestWhoHasLostARunBeginsNothingMoreAndEndsWhatItHasBegun(t *testing.T) {
 		t.Parallel()
 		backends(t, func(t *testing.T, o orders) {
 			stopped := map[string][]spell{}
-			lose(t, o, func(a *child) { freeze(t, o, a) },
+			lose(t, o, func(a *child) { freeze(t, o, a, anyMoment) },
 				func(a *child) { require.NoError(t, a.Process.Signal(syscall.SIGCONT)) },
 				func(pid string, s spell) { stopped[pid] = append(stopped[pid], s) })
 			measure(t, o, stopped)

@@ -40,7 +40,7 @@ func stoppedBesideTheNextOwner(t *testing.T, o orders) {
 	o.Role, o.Lease = "zombie", 500*time.Millisecond
 	a := start(t, o)
 	a.await(t, "inside")
-	freeze(t, o, a)
+	freeze(t, o, a, anyMoment)
 
 	st, err := openStore(o.Backend, o.DSN)
 	require.NoError(t, err)
