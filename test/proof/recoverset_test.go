@@ -77,8 +77,11 @@ func patients(st store.Store, o orders) error {
 		}
 		if n[""] == patientCount {
 			f.over.Store(true)
+			if err := eng.Close(); err != nil { // after it no write is under way, at which it would die
+				return err
+			}
 			fmt.Println("writes", f.n.Load())
-			return eng.Close()
+			return nil
 		}
 		time.Sleep(2 * time.Millisecond)
 	}
