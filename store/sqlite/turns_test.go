@@ -74,6 +74,33 @@ func locked(t *testing.T, path, which string) (free func()) {
 	return sync.OnceFunc(func() { require.NoError(t, f.Close()) })
 }
 
+// together calls both 200 times, at the same time.
+func together(one, other func()) {
+	var both sync.WaitGroup
+	both.Go(func() {
+		for range 200 {
+			one()
+		}
+	})
+	for range 200 {
+		other()
+	}
+	both.Wait()
+}
+
+// untilMet waits until two that write to a file have found each other writing: their turns are
+// kept from then on.
+func untilMet(t *testing.T, path string, meet func()) {
+	t.Helper()
+	for until := time.Now().Add(20 * time.Second); ; {
+		meet()
+		if _, err := os.Stat(path + ".executors/writers.turn"); err == nil {
+			return
+		}
+		require.True(t, time.Now().Before(until), "they never met")
+	}
+}
+
 // Whoever has the turn, or is at the door, and does not go on holds the others up once, by the
 // time that they wait for a turn, and not for every write.
 func TestAWriterThatIsStoppedHoldsTheOthersUpOnce(t *testing.T) {
@@ -82,23 +109,10 @@ func TestAWriterThatIsStoppedHoldsTheOthersUpOnce(t *testing.T) {
 		path := file(t)
 		a, b := open(t, path, sqlite.Options{}), open(t, path, sqlite.Options{})
 		la, lb := start(t, a, "a"), start(t, b, "b")
-		meet := func() { // the two find each other writing
-			var both sync.WaitGroup
-			both.Go(func() {
-				for range 200 {
-					commit(t, a, la.plain(1))
-				}
-			})
-			for range 200 {
-				commit(t, b, lb.plain(1))
-			}
-			both.Wait()
+		meet := func() {
+			together(func() { commit(t, a, la.plain(1)) }, func() { commit(t, b, lb.plain(1)) })
 		}
-		require.Eventually(t, func() bool {
-			meet()
-			_, err := os.Stat(path + ".executors/writers.turn")
-			return err == nil
-		}, 20*time.Second, time.Millisecond, "they never met")
+		untilMet(t, path, meet)
 		free := locked(t, path, which)
 		began := time.Now()
 		const writes = 400
@@ -116,25 +130,18 @@ func TestAWriterThatIsStoppedHoldsTheOthersUpOnce(t *testing.T) {
 func TestClosingDoesNotWaitForATurn(t *testing.T) {
 	noLeak(t)
 	path := file(t)
-	busily(t, path, 2, 300)
 	st, err := sqlite.Open(path)
 	require.NoError(t, err)
+	defer st.Close()
 	other := open(t, path, sqlite.Options{})
 	l, lo := start(t, st, "mine"), start(t, other, "other")
-	_, err = os.Stat(path + ".executors/writers.turn")
-	require.NoError(t, err)
+	meet := func() {
+		together(func() { commit(t, st, l.plain(1)) }, func() { commit(t, other, lo.plain(1)) })
+	}
+	untilMet(t, path, meet)
 	free := locked(t, path, "turn")
 	defer free()
-	var both sync.WaitGroup
-	both.Go(func() {
-		for range 200 {
-			commit(t, other, lo.plain(1))
-		}
-	})
-	for range 200 {
-		commit(t, st, l.plain(1))
-	}
-	both.Wait()
+	meet()
 	began := time.Now()
 	require.NoError(t, st.Close())
 	require.Less(t, time.Since(began), 5*time.Second)
