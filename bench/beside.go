@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"runtime"
 	"sync/atomic"
@@ -9,6 +10,7 @@ import (
 
 	"github.com/holdfast-dev/holdfast/durable"
 	"github.com/holdfast-dev/holdfast/operate"
+	"github.com/holdfast-dev/holdfast/store"
 )
 
 const (
@@ -29,6 +31,7 @@ var workCurves = findings(work,
 	curve{name: "step after as many", most: longMost, goal: goal{flat: true}},
 	curve{name: "small step alone, p99"},
 	curve{name: "small step beside 1 MB, p99", goal: within(5 * time.Millisecond)},
+	curve{name: "small step beside 1 MB by hand, p99"},
 	curve{name: "item of a Map of as many", unit: "us", most: mapMost, goal: goal{flat: true}},
 	curve{name: "change of 100 runs at once", unit: "us", goal: goal{flat: true}},
 	curve{name: "bytes of a step on disk", unit: "B", goal: goal{most: 500}},
@@ -168,8 +171,49 @@ func (m *besides) sizes(ctx context.Context, _ *durable.Engine) error {
 		return err
 	}
 	m.bigOver.Store(true)
-	_, err = big.Wait(ctx)
+	if _, err := big.Wait(ctx); err != nil {
+		return err
+	}
+	m.found["small step beside 1 MB by hand, p99"], err = m.besideByHand()
 	return err
+}
+
+// besideByHand returns the p99 of small commits beside a loop of large ones, without an engine.
+func (m *besides) besideByHand() (float64, error) {
+	small, large := hand{s: m.Store, name: "small "}, hand{s: m.Store, name: "large "}
+	l, err := large.create()
+	if err != nil {
+		return 0, err
+	}
+	payload := noise(1, largeResult)
+	over, ended := make(chan struct{}), make(chan error, 1)
+	go func() {
+		for {
+			select {
+			case <-over:
+				ended <- nil
+				return
+			default:
+			}
+			c := store.Change{RunID: l.id, Expect: expect, Events: []store.Event{l.event(store.StepCompleted, "step", nil, payload)}}
+			if err := large.commit(c); err != nil {
+				ended <- err
+				return
+			}
+		}
+	}()
+	var took []float64
+	s, err := small.create()
+	for i := 0; i < smallSteps && err == nil; i++ {
+		began := time.Now()
+		err = small.step(s)
+		took = append(took, milliseconds(time.Since(began)))
+	}
+	close(over)
+	if err := errors.Join(err, <-ended); err != nil {
+		return 0, err
+	}
+	return quantile(took, 0.99), nil
 }
 
 // items measures a run that maps over as many items as there are runs.

@@ -41,6 +41,7 @@ var roles = map[string]role{
 	"processes": processesChild,
 
 	"processes by hand": processesByHandChild,
+	"signal by hand":    signalByHandChild,
 
 	"asleep":  untilEOF(asleepChild),
 	"live":    untilEOF(liveChild),

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"io"
 	"log/slog"
 	"math"
@@ -60,7 +61,7 @@ var waiting = map[string][]string{
 	"PAYLOAD":  {"PAYLOAD"},
 	"SIZE":     {"SIZE step", "SIZE start"},
 	"START":    {"START p50", "START p50 in inserts", "START by hand p50", "START by hand p50 in inserts", "START p99", "START commits"},
-	"SIGNAL":   {"SIGNAL p50", "SIGNAL p50 in inserts", "SIGNAL by hand p50", "SIGNAL by hand p50 in inserts", "SIGNAL p99", "SIGNAL away p50", "SIGNAL away p99"},
+	"SIGNAL":   {"SIGNAL p50", "SIGNAL p50 in inserts", "SIGNAL by hand p50", "SIGNAL by hand p50 in inserts", "SIGNAL p99", "SIGNAL away p50", "SIGNAL away p99", "SIGNAL away by hand p50"},
 	"PROCESSES": {
 		"PROCESSES 1", "PROCESSES 1 p99", "PROCESSES 1 batch", "PROCESSES 1 CPU",
 		"PROCESSES 2", "PROCESSES 2 p99", "PROCESSES 2 batch", "PROCESSES 2 CPU",
@@ -219,4 +220,19 @@ func TestPostgresFloorInsertsFencedRowsLikeTheStore(t *testing.T) {
 	f.args[f.place] = f.args[f.place].(int64) + 1 // leaves a gap
 	_, err = f.singles(t.Context(), 1)
 	require.ErrorIs(t, err, errFenced)
+}
+
+// A case that fails, or an interruption, does not take away what was measured before it.
+func TestWhatWasMeasuredBeforeAFailureIsPrinted(t *testing.T) {
+	all := cases
+	t.Cleanup(func() { cases = all })
+	cases = []benchCase{
+		{"GOOD", (*target).isMemory, func(context.Context, *target, size) ([]result, error) {
+			return []result{plainResult("GOOD", "us", []float64{4321})}, nil
+		}},
+		{"BAD", (*target).isMemory, func(context.Context, *target, size) ([]result, error) { return nil, errors.New("no disk") }},
+	}
+	var out bytes.Buffer
+	require.ErrorContains(t, command(t.Context(), &out, []string{"-json", "-stores", "memory"}), "BAD on memory")
+	require.Contains(t, out.String(), "4321")
 }

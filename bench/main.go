@@ -138,20 +138,26 @@ func command(ctx context.Context, out io.Writer, args []string) error {
 			return err
 		})
 	}
-	if err != nil {
+	if err != nil && len(results) == 0 {
 		return err
 	}
-	if *plots != "" {
-		if err := plot(*plots, results); err != nil {
+	// What was measured until it failed, or was interrupted, took long, too.
+	return errors.Join(say(out, results, old, *plots, *compareTo != "", *asJSON), err)
+}
+
+// say plots the results, compares them with old ones, or prints them.
+func say(out io.Writer, results, old []result, plots string, comparing, asJSON bool) error {
+	if plots != "" {
+		if err := plot(plots, results); err != nil {
 			return err
 		}
 	}
 	switch {
-	case *compareTo != "" && *asJSON:
+	case comparing && asJSON:
 		return errors.Join(printJSON(out, results), compare(os.Stderr, old, results))
-	case *compareTo != "":
+	case comparing:
 		return compare(out, old, results)
-	case *asJSON:
+	case asJSON:
 		return printJSON(out, results)
 	}
 	return printTable(out, results)
@@ -172,7 +178,7 @@ func choose(list string, all []string) ([]string, error) {
 }
 
 // measure runs the selected cases on every target. It reports progress on stderr,
-// because it takes a while.
+// because it takes a while. With an error it returns what was measured before.
 func measure(ctx context.Context, stores, wanted []string, n size) ([]result, error) {
 	dir, err := os.MkdirTemp("", "holdfast-bench-")
 	if err != nil {
@@ -194,12 +200,12 @@ func measure(ctx context.Context, stores, wanted []string, n size) ([]result, er
 				continue
 			}
 			if err := ctx.Err(); err != nil {
-				return nil, err
+				return results, err
 			}
 			fmt.Fprintf(os.Stderr, "%s on %s %s ...\n", c.name, t.name, t.mode)
 			rs, err := c.run(ctx, t, n)
 			if err != nil {
-				return nil, fmt.Errorf("%s on %s %s: %w", c.name, t.name, t.mode, err)
+				return results, fmt.Errorf("%s on %s %s: %w", c.name, t.name, t.mode, err)
 			}
 			for _, r := range rs {
 				r.Store, r.Mode = t.name, t.mode

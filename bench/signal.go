@@ -17,6 +17,8 @@ const (
 	// signalWarm signals of a round are not counted.
 	signalWarm = 5
 	signalName = "ping"
+	// signalLook is how often the sender looks whether the run waits.
+	signalLook = 200 * time.Microsecond
 	// signalGoal is how many raw inserts a signal in one process may take.
 	signalGoal = 2.5
 )
@@ -52,11 +54,15 @@ func signals(ctx context.Context, t *target, n size) ([]result, error) {
 		if err != nil {
 			return err
 		}
-		hands, err := byHand(t, n.rounds, floor, func(h *hand) block { return func() (float64, error) { return h.signals(n.signals) } })
+		hands, err := byHand(t, n.rounds, floor, func(h *hand) block { return func() (float64, error) { return h.signals(ctx, n.signals) } })
 		if err != nil {
 			return err
 		}
 		away, err := l.fromAway(ctx, orders{Role: "signal", Store: t.name, Mode: t.mode, Address: address}, n.awayRounds)
+		if err != nil {
+			return err
+		}
+		awayByHand, err := signalsAwayByHand(ctx, t, address, n)
 		if err != nil {
 			return err
 		}
@@ -68,6 +74,7 @@ func signals(ctx context.Context, t *target, n size) ([]result, error) {
 			plainResult("SIGNAL p99", "us/signal", here.p99s),
 			plainResult("SIGNAL away p50", "us/signal", away.p50s).within(signalAwayGoals[t.name]),
 			plainResult("SIGNAL away p99", "us/signal", away.p99s),
+			plainResult("SIGNAL away by hand p50", "us/signal", awayByHand),
 		}
 		return nil
 	}, l.workflow)
@@ -203,7 +210,7 @@ func (l *listener) one(ctx context.Context, run string, send func(run string) er
 		if info.Status.Terminal() {
 			return 0, fmt.Errorf("run %s has ended (%s: %s) and is to receive signals", run, info.Status, info.Reason)
 		}
-		if err := pause(ctx, 200*time.Microsecond); err != nil {
+		if err := pause(ctx, signalLook); err != nil {
 			return 0, err
 		}
 	}
