@@ -45,6 +45,7 @@ type Heart struct {
 	openedAt time.Time
 	at       atomic.Int64 // when the store last took a beat, in nanoseconds since openedAt
 	opened   time.Time    // when the last beat of Register was sent
+	said     store.Time   // what the store's clock said at the last beat that was answered; Register and Loop use it
 	pulses   pulses       // the answers to beats, to be acted on
 }
 
@@ -120,7 +121,7 @@ func (h *Heart) Register(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		h.opened = p.sent
+		h.opened, h.said = p.sent, p.Now
 		if time.Since(began) < 20*time.Millisecond {
 			break
 		}
@@ -172,6 +173,7 @@ func (h *Heart) Loop(ctx context.Context) {
 			h.options.Log.Warn("durable: beat failed; other executors may take over when the lease has run out", "executor", h.options.Executor.ID, "error", err)
 			wait = min(every, time.Second)
 		default:
+			p.Late = h.outlived(p.Now) || p.Late
 			p.gap = p.Late || !h.Lease.Holds(time.Now())
 			if !p.gap {
 				h.Lease.renew(p.sent)
@@ -184,6 +186,15 @@ func (h *Heart) Loop(ctx context.Context) {
 		next = time.Now().Add(wait)
 		t.Reset(wait)
 	}
+}
+
+// outlived reports whether more than a lease has passed from the answer before to this one, by the store's
+// clock. The store may not say so itself: if it took a beat whose answer was lost, that one was late and
+// not this; and it may have forgotten an executor that was dead for long, which then counts as new.
+func (h *Heart) outlived(now store.Time) bool {
+	last := h.said
+	h.said = now
+	return last != 0 && now != 0 && now.Sub(last) >= h.options.Executor.Lease
 }
 
 // pulses are the pulses that were not acted on yet, merged into one.

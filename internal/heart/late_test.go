@@ -1,0 +1,90 @@
+package heart_test
+
+import (
+	"context"
+	"log/slog"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/holdfast-dev/holdfast/internal/heart"
+	"github.com/holdfast-dev/holdfast/store"
+	"github.com/holdfast-dev/holdfast/store/memory"
+)
+
+// beaten is a store that may do something else with a beat.
+type beaten struct {
+	store.Store
+	beat func(next store.Store, ctx context.Context, e store.Executor) (store.Pulse, error)
+}
+
+func (b *beaten) Beat(ctx context.Context, e store.Executor) (store.Pulse, error) {
+	return b.beat(b.Store, ctx, e)
+}
+
+// A machine that was stopped does not know it: its clocks stood still, too. The store's went on, and others have
+// taken the runs.
+func TestAnExecutorWhoseMachineWasStoppedLooksAfterItsRuns(t *testing.T) {
+	const lease = 30 * time.Second
+	for name, c := range map[string]struct {
+		stopped time.Duration
+		beat    func(next store.Store, ctx context.Context, e store.Executor) (store.Pulse, error)
+		late    int64
+	}{
+		"the store says so": {48 * time.Hour, store.Store.Beat, 1},
+		"the answer to the first beat was lost, and the store sent it again": {time.Minute, func(next store.Store, ctx context.Context, e store.Executor) (store.Pulse, error) {
+			if _, err := next.Beat(ctx, e); err != nil {
+				return store.Pulse{}, err
+			}
+			return next.Beat(ctx, e)
+		}, 1},
+		"the store has forgotten it": {48 * time.Hour, func(next store.Store, ctx context.Context, e store.Executor) (store.Pulse, error) {
+			gone := e
+			gone.Leaving = true
+			if _, err := next.Beat(ctx, gone); err != nil {
+				return store.Pulse{}, err
+			}
+			return next.Beat(ctx, e)
+		}, 1},
+		"it was not stopped for as long as a lease": {lease - 11*time.Second, store.Store.Beat, 0},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				var ahead atomic.Int64 // how long the machine was stopped
+				b := &beaten{
+					Store: memory.OpenAt(func() time.Time { return time.Now().Add(time.Duration(ahead.Load())) }),
+					beat:  store.Store.Beat,
+				}
+				var late, gaps atomic.Int64
+				h := heart.New(heart.Options{
+					Store: b, Log: slog.New(slog.DiscardHandler), Executor: store.Executor{ID: "e", Lease: lease},
+					Late: func(context.Context) { late.Add(1) },
+					Gap:  func(context.Context) error { gaps.Add(1); return nil },
+					Tend: func(*store.Pulse) {},
+				})
+				ctx, cancel := context.WithCancel(t.Context())
+				require.NoError(t, h.Register(ctx))
+				h.Begin()
+				defer h.Lease.Stop()
+				go h.Loop(ctx)
+				go h.TendLoop(ctx)
+				time.Sleep(5*lease + time.Second) // between two beats
+				synctest.Wait()
+				require.Zero(t, late.Load())
+				ahead.Store(int64(c.stopped))
+				b.beat = c.beat
+				time.Sleep(lease / 3)
+				synctest.Wait()
+				b.beat = store.Store.Beat
+				time.Sleep(5 * lease)
+				cancel()
+				synctest.Wait()
+				require.Equal(t, c.late, late.Load())
+				require.Equal(t, c.late, gaps.Load(), "whether its runs are still its own is looked at before the lease is renewed")
+			})
+		})
+	}
+}
