@@ -25,22 +25,11 @@ func (s *Store) Delete(ctx context.Context, d store.Deletion) (int, error) {
 	if len(d.RunIDs) == 0 {
 		return 0, nil
 	}
-	var deleted, asked []int64 // asked: by an attempt whose answer was lost
+	var deleted, asked []int64 // asked: by the last attempt whose answer was lost
 	err := s.again(ctx, func(w *wire) error {
 		w.ctx = ctx
-		if len(asked) > 0 {
-			left, err := runsLeft(w, asked)
-			if err != nil {
-				return err
-			}
-			if left == 0 {
-				deleted = asked
-				return nil
-			}
-			asked = nil
-		}
 		var err error
-		deleted, err = s.deleteRuns(w, &d)
+		deleted, err = s.deleteRuns(w, &d, asked)
 		if lost := (*lostError)(nil); errors.As(err, &lost) && lost.maybe {
 			asked = deleted
 		}
@@ -70,7 +59,8 @@ func runsLeft(w *wire, nos []int64) (n int64, err error) {
 	return n, err
 }
 
-func (s *Store) deleteRuns(w *wire, d *store.Deletion) ([]int64, error) {
+// deleteRuns returns the runs that it has deleted, or that an earlier attempt has, which asked for those of asked.
+func (s *Store) deleteRuns(w *wire, d *store.Deletion, asked []int64) ([]int64, error) {
 	if err := w.begin(); err != nil {
 		return nil, err
 	}
@@ -88,6 +78,12 @@ func (s *Store) deleteRuns(w *wire, d *store.Deletion) ([]int64, error) {
 	}, names(d.RunIDs...))
 	if err != nil {
 		return nil, err
+	}
+	if len(asked) > 0 {
+		// That attempt had them locked until it was over, so now it is known what became of it.
+		if left, err := runsLeft(w, asked); err != nil || left == 0 {
+			return asked, err
+		}
 	}
 	var all *census
 	var nos []int64

@@ -203,3 +203,41 @@ func TestTheEndOfALongLogCostsNoMoreThanItsLength(t *testing.T) {
 		require.EqualValues(t, events+1, next)
 	}
 }
+
+// A COMMIT whose answer is lost may still be carried out. What it deletes is counted all the same: a retention
+// that is told of fewer runs says so in its report.
+func TestADeletionWhoseAnswerIsLostCountsWhatItDeletes(t *testing.T) {
+	onEveryDriver(t, func(t *testing.T, d drive) {
+		dsn := pgtest.DSN(t)
+		db := raw(t, dsn)
+		for name, how := range map[string]proxy.Action{"at once": proxy.CutReply, "later": proxy.CutBlind, "never": proxy.CutBefore} {
+			t.Run(name, func(t *testing.T) {
+				p := proxy.New(t, proxy.Target(dsn))
+				s := d.open(t, p.DSN(dsn))
+				var ids []string
+				for i := range 3 {
+					r := &runLog{id: fmt.Sprint(name, i)}
+					commit(t, s, r.create("me"))
+					ids = append(ids, r.id)
+				}
+				// The server takes a while for the COMMIT.
+				db.MustExec(`CREATE OR REPLACE FUNCTION slowly() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN PERFORM pg_sleep(0.05); RETURN NULL; END $$`)
+				db.MustExec(`CREATE CONSTRAINT TRIGGER slowly AFTER DELETE ON durable_runs DEFERRABLE INITIALLY DEFERRED FOR EACH ROW EXECUTE FUNCTION slowly()`)
+				var cut sync.Once
+				p.SetPolicy(func(q proxy.Request) proxy.Action {
+					action := proxy.Pass
+					if slices.ContainsFunc(q.SQL, func(sql string) bool { return strings.EqualFold(sql, "COMMIT") }) {
+						cut.Do(func() { action = how })
+					}
+					return action
+				})
+				n, err := s.Delete(t.Context(), store.Deletion{RunIDs: ids, Force: true})
+				p.SetPolicy(nil)
+				db.MustExec("DROP TRIGGER slowly ON durable_runs")
+				require.NoError(t, err)
+				require.Equal(t, 3, n)
+				require.Equal(t, 1, p.Cuts())
+			})
+		}
+	})
+}
