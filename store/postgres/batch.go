@@ -55,7 +55,15 @@ func (c *claiming) take(ctx context.Context, b *batch) error {
 		}
 		if lost := (*lostError)(nil); errors.As(err, &lost) && lost.maybe {
 			for _, k := range b.got {
-				c.store.claims.add(unsettledClaim{no: k.No, executor: c.claim.Executor, epoch: k.row.Epoch, seq: k.row.Last.Seq})
+				u := unsettledClaim{no: k.No, executor: c.claim.Executor, epoch: k.row.Epoch, seq: k.row.Last.Seq}
+				if k.placed {
+					u.queue = k.Queue
+				}
+				c.doubt(u)
+				delete(c.tried, k.No)
+			}
+			if !b.alone {
+				err = errAgain // how much room there is depends on what became of them
 			}
 		}
 		b.got = nil
@@ -66,6 +74,9 @@ func (c *claiming) take(ctx context.Context, b *batch) error {
 		return err
 	})
 	if err = cmp.Or(err, left); err != nil {
+		if errors.Is(err, errAgain) && len(c.doubts) > 0 {
+			return cmp.Or(c.settle(ctx), err)
+		}
 		return err
 	}
 	for _, k := range b.got {

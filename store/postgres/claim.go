@@ -22,6 +22,7 @@ type claiming struct {
 	spared  int                   // how many it has passed over (store.Claim.Spare)
 	further int                   // how many more runs to look at, because those seen were not to be had
 	placed  map[string]int        // of those, how many got a place, by queue
+	doubts  map[int64]string      // runs claimed without an answer, and the queues in which they may have got places
 	locked  []line.Run            // tried while another transaction had them locked
 	stuck   error                 // the error of one that stays locked for long
 	shut    map[string]bool       // queues with limits that stay locked for long
@@ -39,7 +40,7 @@ func (s *Store) Claim(ctx context.Context, c store.Claim) ([]store.Run, error) {
 		return nil, err
 	}
 	defer s.calls.Done()
-	cl := &claiming{store: s, claim: c, tried: map[int64]bool{}, shut: map[string]bool{}, placed: map[string]int{}}
+	cl := &claiming{store: s, claim: c, tried: map[int64]bool{}, shut: map[string]bool{}, placed: map[string]int{}, doubts: map[int64]string{}}
 	err := cl.run(ctx)
 	if err == nil && len(cl.taken) < c.Max && c.Held != nil {
 		for _, queue := range slices.Sorted(maps.Keys(cl.left)) {
@@ -60,14 +61,14 @@ func (c *claiming) run(ctx context.Context) error {
 	}
 	more := true
 	// A claim that may take fewer than it names takes the first of them, whether or not they need a place.
-	if n := len(c.claim.IDs); n > 0 && n <= c.claim.Max && c.store.genuine {
+	if n := len(c.claim.IDs); n > 0 && n <= c.free() && c.store.genuine {
 		defer c.sort()
 		var err error
 		if more, err = c.takeNamed(ctx); err != nil {
 			return err
 		}
 	}
-	for idle := 0; more && len(c.taken) < c.claim.Max && idle < maxIdle; {
+	for idle := 0; more && c.free() > 0 && idle < maxIdle; {
 		before := len(c.taken) + c.spared
 		var err error
 		if more, err = c.round(ctx); err != nil {
@@ -90,7 +91,7 @@ const maxIdle = 16
 // round looks for candidates and claims a batch of them. more says that another round
 // may find some: this one did not see all, or did not get all that it saw.
 func (c *claiming) round(ctx context.Context) (more bool, err error) {
-	want := min(c.claim.Max-len(c.taken), maxBatch)
+	want := min(c.free(), maxBatch)
 	var s *survey
 	var p line.Plan
 	err = c.store.again(ctx, func(w *wire) (err error) {
@@ -122,6 +123,12 @@ func (c *claiming) room(queue string) int {
 	room, _ := c.claim.Room(queue)
 	if room > 0 {
 		room -= c.placed[queue]
+		for _, doubtful := range c.doubts {
+			if doubtful == queue {
+				room--
+			}
+		}
+		room = max(room, 0)
 	}
 	return room
 }
@@ -146,7 +153,7 @@ func (c *claiming) takeAll(ctx context.Context, s *survey, list []line.Run, want
 		return err
 	}
 	for _, k := range list[:min(len(list), want)] {
-		if len(c.taken) >= c.claim.Max {
+		if c.free() <= 0 {
 			return nil
 		}
 		if err := c.takeOne(ctx, s, k, 0); err != nil {
@@ -186,7 +193,7 @@ func (c *claiming) takeOne(ctx context.Context, s *survey, k line.Run, wait time
 // room, wait for the lock, but not for long, because the runs already taken are
 // not executed meanwhile.
 func (c *claiming) takeLocked(ctx context.Context) error {
-	if len(c.locked) == 0 || len(c.taken) >= c.claim.Max {
+	if len(c.locked) == 0 || c.free() <= 0 {
 		return nil
 	}
 	began := time.Now()
@@ -201,12 +208,12 @@ func (c *claiming) takeLocked(ctx context.Context) error {
 		return err
 	}
 	// Most of those that another executor was claiming are gone by now.
-	if err := c.takeAll(ctx, s.just(list...), list, c.claim.Max-len(c.taken)); err != nil && !errors.Is(err, errAgain) {
+	if err := c.takeAll(ctx, s.just(list...), list, c.free()); err != nil && !errors.Is(err, errAgain) {
 		return err
 	}
 	list, c.locked = c.locked, nil
 	for _, k := range list {
-		if len(c.taken) >= c.claim.Max {
+		if c.free() <= 0 {
 			return nil
 		}
 		limit := lockWait

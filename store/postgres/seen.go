@@ -57,7 +57,7 @@ func (c *claiming) takeNamed(ctx context.Context) (more bool, err error) {
 		switch {
 		case !c.claim.MayTake(k.row, k.now, all.isLive(k.row.Owner)):
 			c.tried[k.No] = true
-		case k.row.NeedsPlace() || len(ready)+len(rest) == min(c.claim.Max, maxBatch):
+		case k.row.NeedsPlace() || len(ready)+len(rest) == min(c.free(), maxBatch):
 			more = true
 		case k.created != nil && c.claim.Created != nil:
 			rest = append(rest, k.Run)
@@ -166,7 +166,7 @@ func (c *claiming) takeSeen(ctx context.Context, list []*seen, all *census) (lef
 			c.add(k.No, k.row)
 			continue
 		case unknown:
-			c.store.claims.add(unsettledClaim{no: k.No, executor: c.claim.Executor, epoch: k.row.Epoch, seq: k.row.Last.Seq, unbegun: true})
+			c.doubt(unsettledClaim{no: k.No, executor: c.claim.Executor, epoch: k.row.Epoch, seq: k.row.Last.Seq, unbegun: true})
 		}
 		left = append(left, k.Run)
 	}

@@ -19,7 +19,8 @@ type unsettledClaim struct {
 	executor string
 	epoch    int64
 	seq      int64
-	unbegun  bool // the server may not have begun with it yet, and have nothing locked
+	unbegun  bool   // the server may not have begun with it yet, and have nothing locked
+	queue    string // in which it gets a place; empty: in none
 }
 
 func (u *unsettled) add(c unsettledClaim) {
@@ -56,7 +57,7 @@ func (c *claiming) settle(ctx context.Context) error {
 			w.lockWait = shortWait
 			err := c.look(w, u)
 			if lockTimedOut(err) {
-				c.store.claims.add(u)
+				c.doubt(u)
 				return nil
 			}
 			return err
@@ -70,6 +71,16 @@ func (c *claiming) settle(ctx context.Context) error {
 	}
 	return nil
 }
+
+// doubt notes a claim that got no answer. Until it is known what became of it, it counts as one of those that this
+// call may make.
+func (c *claiming) doubt(u unsettledClaim) {
+	c.store.claims.add(u)
+	c.doubts[u.no] = u.queue
+}
+
+// free is how many runs the claim may still take.
+func (c *claiming) free() int { return c.claim.Max - len(c.taken) - len(c.doubts) }
 
 func (c *claiming) look(w *wire, u unsettledClaim) error {
 	if err := w.begin(); err != nil {
@@ -94,11 +105,20 @@ func (c *claiming) look(w *wire, u unsettledClaim) error {
 		if _, err := w.exec("renew_run", u.no); err != nil {
 			return err
 		}
-		return w.commit()
+		if err := w.commit(); err != nil {
+			return err
+		}
+		delete(c.doubts, u.no)
+		return nil
 	}
 	w.rollback()
+	delete(c.doubts, u.no)
 	if run != nil && !slices.Contains(c.numbers, u.no) {
 		c.add(u.no, run)
+		c.tried[u.no] = true
+		if u.queue != "" {
+			c.placed[u.queue]++
+		}
 	}
 	return nil
 }
