@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -116,5 +117,67 @@ func TestABackfillThatBeginsBeforeThereWereTimesIsRefused(t *testing.T) {
 			_, err := operate.On(w.eng).BackfillSchedule(context.Background(), "s", from, time.Date(1999, 1, 2, 0, 0, 0, 0, time.UTC))
 			require.ErrorIs(t, err, durable.ErrInvalid)
 		}
+	})
+}
+
+// What runs when the policy for overlap becomes another one is part of what the new one is about.
+func TestAPolicyForOverlapHoldsForTheRunsThatTheOneBeforeHasStarted(t *testing.T) {
+	for name, c := range map[string]struct {
+		before, after durable.OverlapPolicy
+		// The runs of 00:10, 00:20 and 00:30, as far as they were started, take 45 minutes each. The policy
+		// changes at 00:35, and it is looked at 00:54.
+		want []string
+		ends map[string]store.Status // others go on
+	}{
+		"from allow to skip":  {durable.OverlapAllow, durable.OverlapSkip, []string{"00:10", "00:20", "00:30"}, nil},
+		"from allow to queue": {durable.OverlapAllow, durable.OverlapQueue, []string{"00:10", "00:20", "00:30"}, nil},
+		"from allow to cancel": {
+			durable.OverlapAllow, durable.OverlapCancel, []string{"00:10", "00:20", "00:30", "00:40", "00:50"},
+			map[string]store.Status{"00:10": store.Cancelled, "00:20": store.Cancelled, "00:30": store.Cancelled, "00:40": store.Cancelled},
+		},
+		"from queue to allow": {durable.OverlapQueue, durable.OverlapAllow, []string{"00:10", "00:20", "00:30", "00:40", "00:50"}, nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			inWorld(t, func(t *testing.T, w *world) {
+				flow := ticking()
+				o := func(p durable.OverlapPolicy) durable.Options {
+					return declared(flow, flow.Schedule("s", durable.Every(10*time.Minute), 45*time.Minute).Overlap(p))
+				}
+				w.boot(t, o(c.before))
+				pass(35 * time.Minute)
+				w.reboot(t, o(c.after))
+				pass(19 * time.Minute)
+				var got []string
+				for _, id := range w.scheduled("s") {
+					at := id[len("2000-01-01T"):len("2000-01-01T00:00")]
+					got = append(got, at)
+					want := c.ends[at]
+					require.Equal(t, want != "", w.row("s@"+id).Status.Terminal(), at)
+					if want != "" {
+						require.Equal(t, want, w.row("s@"+id).Status, at)
+					}
+				}
+				slices.Sort(got)
+				require.Equal(t, c.want, got)
+			})
+		})
+	}
+}
+
+// A fire that was about to be made is made, also if the jitter by which it is late becomes another one.
+func TestAFireIsNotLostBecauseTheJitterChanges(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		flow := ticking()
+		o := func(jitter time.Duration) durable.Options {
+			return declared(flow, flow.Schedule("s", durable.Every(time.Hour).Jitter(jitter), 0))
+		}
+		w.boot(t, o(59*time.Minute))
+		for hour := 1; hour < 20; hour++ {
+			at := time.Date(2000, 1, 1, hour, 0, 0, 0, time.UTC)
+			pass(at.Add(time.Second).Sub(time.Now()))
+			w.reboot(t, o(time.Duration(58+hour%2)*time.Minute))
+		}
+		pass(2 * time.Hour)
+		require.Len(t, w.scheduled("s"), 20, "one of each hour")
 	})
 }

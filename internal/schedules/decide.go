@@ -30,8 +30,8 @@ type decision struct {
 }
 
 // decide decides what becomes of the fires that are due, and changes r accordingly: the
-// fires to be started are in Decided afterwards, which must be empty before. Of r.Live
-// all have not ended.
+// fires to be started are in Decided afterwards, which must be empty before. None of r.Live
+// has ended, unless runs may overlap, where that does not matter.
 //
 // For example, with OverlapQueue and MissedOnce, hourly, settled up to 01:00, looked at at
 // 04:00:20 while the run of 01:00 is live: 02:00 and 03:00 are missed, and 04:00 is held. Once
@@ -56,9 +56,9 @@ func (r *Record) decide(name string, c *calendar.Calendar, now store.Time) (d de
 	return d
 }
 
-// release decides the first of the fires that are held, if nothing is live any more.
+// release decides the first of the fires that are held, if it waits for nothing any more.
 func (d *decision) release(r *Record, name string) {
-	if len(r.Held) > 0 && len(r.Live) == 0 {
+	if len(r.Held) > 0 && (len(r.Live) == 0 || r.Definition.Overlap == OverlapAllow) {
 		at := r.Held[0]
 		r.Held = slices.Delete(r.Held, 0, 1)
 		r.start(name, at)

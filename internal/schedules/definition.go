@@ -151,9 +151,9 @@ func (d *Definition) Timetable() string {
 	return text
 }
 
-// sameTimes reports whether two definitions fire at the same times.
+// sameTimes reports whether two definitions fire at the same times, however late.
 func (d *Definition) sameTimes(o *Definition) bool {
-	return d.Cron == o.Cron && d.Zone == o.Zone && d.Every == o.Every && d.Anchor == o.Anchor && d.Jitter == o.Jitter
+	return d.Cron == o.Cron && d.Zone == o.Zone && d.Every == o.Every && d.Anchor == o.Anchor
 }
 
 // Differences lists in words what is different in another definition, was and is. The

@@ -274,11 +274,11 @@ func (k *Keeper) startDecided(ctx context.Context, sc *store.Schedule, r *Record
 	return fires, nil
 }
 
-// forgetEnded removes from the live runs those that have ended, if the policy asks for
-// them. asked are those of the others that are to be cancelled.
+// forgetEnded removes from the live runs those that have ended. asked are those of the others that are to be
+// cancelled. While runs may overlap, nobody asks for them until there are many: they are kept for the
+// day on which the policy becomes another one.
 func (k *Keeper) forgetEnded(ctx context.Context, r *Record) (asked map[string]bool, err error) {
-	if len(r.Live) == 0 || r.Definition.Overlap == OverlapAllow {
-		r.Live = nil
+	if len(r.Live) == 0 || r.Definition.Overlap == OverlapAllow && len(r.Live) < maxLive/2 {
 		return nil, nil
 	}
 	live := map[string]bool{}

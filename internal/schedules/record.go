@@ -204,8 +204,8 @@ func (r *Record) remember(f Fire) {
 	}
 }
 
-// watch adds a run whose end later fires ask for. Of very many the oldest are forgotten:
-// with OverlapAllow nobody asks, and the other policies start one at a time.
+// watch adds a run whose end later fires ask for. Of very many the oldest are forgotten, which only OverlapAllow
+// can have under way: the other policies start one at a time.
 func (r *Record) watch(id string) {
 	if r.watches(id) {
 		return
