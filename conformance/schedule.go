@@ -172,6 +172,11 @@ func scheduleDeleted(t *T) {
 	}
 	require.True(t, remove(), "there was one")
 	require.False(t, remove(), "there is none any more")
+	for _, name := range []string{"", "a\x00b", "\xff", string(bytes.Repeat([]byte("n"), 10*store.MaxName))} {
+		existed, err := schedules(s).DeleteSchedule(t.Context(), name)
+		require.NoError(t, err, "S36: there is no schedule %.20q", name)
+		require.False(t, existed, "S36: there is no schedule %.20q", name)
+	}
 	list, err := schedules(s).Schedules(t.Context())
 	require.NoError(t, err)
 	require.Equal(t, []store.Schedule{kept}, list)

@@ -196,6 +196,14 @@ func scheduleMutants() []mutant {
 				},
 			}
 		})},
+		{"refuses to remove what it could not keep", "S36", "another one afterwards", schedulesBy(func() scheduling {
+			return scheduling{remove: func(next store.Schedules, ctx context.Context, name string) (bool, error) {
+				if strings.Contains(name, "\x00") {
+					return false, store.ErrInvalid
+				}
+				return next.DeleteSchedule(ctx, name)
+			}}
+		})},
 		{"keeps a deleted schedule due", "S37", "another one afterwards", schedulesBy(func() scheduling {
 			var mu sync.Mutex
 			var left []store.Schedule

@@ -89,6 +89,9 @@ func (s *Store) DeleteSchedule(ctx context.Context, name string) (existed bool, 
 		return false, err
 	}
 	defer s.calls.Done()
+	if !holdable(name) {
+		return false, nil // no schedule has it
+	}
 	err = s.again(ctx, func(w *wire) error {
 		w.ctx = ctx
 		if have, _, err := w.schedule(name); err != nil || have == nil {

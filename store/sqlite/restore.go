@@ -27,7 +27,8 @@ const aloneWait = 2 * time.Second
 // The pages are replaced in one SQLite transaction, so after a crash the next
 // process to open the file finds either the old state or the new one. The file
 // is locked meanwhile. Restore fails while another process, or a Store of this
-// process, has the file open.
+// process, has the file open. A backup of a newer version of the program gives a
+// *store.SchemaError.
 func (sc *Schema) Restore(ctx context.Context, from string) (kept string, err error) {
 	if err := plainPath(from); err != nil {
 		return "", err
@@ -75,8 +76,12 @@ func (sc *Schema) checkBackup(ctx context.Context, from string) error {
 			return fmt.Errorf("sqlite: the backup %s is damaged (%s), and was not restored: %w", from, answer, store.ErrCorrupt)
 		}
 		version, err := sc.q.migrations.Current(ctx, db)
-		if err == nil && version == 0 {
+		know := sc.q.migrations.Latest()
+		switch {
+		case err == nil && version == 0:
 			err = fmt.Errorf("sqlite: there is no store in %s, with tables named like %s: %w", from, sc.q.dialect.Runs, store.ErrInvalid)
+		case version > know: // nobody here could open what is restored
+			err = &store.SchemaError{Have: version, Know: know, Todo: "restore this backup with the program that made it, or a newer one"}
 		}
 		return err
 	})

@@ -465,3 +465,19 @@ func TestWhatIsNoBackupIsNotRestored(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, before, everything(t, open(t, moved+"2", sqlite.Options{})))
 }
+
+// A program that could not open what it restores would leave nobody with a store.
+func TestABackupOfANewerProgramIsNotRestored(t *testing.T) {
+	path, before := filled(t)
+	newer := file(t)
+	later := schemaOf(t, newer, sqlite.Options{}.Later(widen))
+	_, err := later.Restore(t.Context(), path)
+	require.NoError(t, err)
+	_, err = later.Migrate(t.Context())
+	require.NoError(t, err)
+	_, err = schemaOf(t, path, sqlite.Options{}).Restore(t.Context(), newer)
+	require.ErrorIs(t, err, store.ErrSchema)
+	require.ErrorContains(t, err, "with the program that made it")
+	require.Empty(t, beside(t, path, ".replaced"))
+	require.Equal(t, before, everything(t, open(t, path, sqlite.Options{})))
+}
