@@ -174,7 +174,7 @@ func TestAFireIsNotLostBecauseTheJitterChanges(t *testing.T) {
 		w.boot(t, o(59*time.Minute))
 		for hour := 1; hour < 20; hour++ {
 			at := time.Date(2000, 1, 1, hour, 0, 0, 0, time.UTC)
-			pass(at.Add(time.Second).Sub(time.Now()))
+			pass(time.Until(at.Add(time.Second)))
 			w.reboot(t, o(time.Duration(58+hour%2)*time.Minute))
 		}
 		pass(2 * time.Hour)

@@ -59,21 +59,23 @@ func runsLeft(w *wire, nos []int64) (n int64, err error) {
 	return n, err
 }
 
+// doomed is a run that is to be deleted, locked.
+type doomed struct {
+	no    int64
+	id    string
+	st    store.Status
+	owner string
+	epoch int64
+}
+
 // deleteRuns returns the runs that it has deleted, or that an earlier attempt has, which asked for those of asked.
 func (s *Store) deleteRuns(w *wire, d *store.Deletion, asked []int64) ([]int64, error) {
 	if err := w.begin(); err != nil {
 		return nil, err
 	}
-	type locked struct {
-		no    int64
-		id    string
-		st    store.Status
-		owner string
-		epoch int64
-	}
-	var runs []locked
+	var runs []doomed
 	err := w.query("lock_for_delete", func(v []driverValue) error {
-		runs = append(runs, locked{v[0].(int64), v[1].(string), store.Status(v[2].(string)), v[3].(string), v[4].(int64)})
+		runs = append(runs, doomed{v[0].(int64), v[1].(string), store.Status(v[2].(string)), v[3].(string), v[4].(int64)})
 		return nil
 	}, names(d.RunIDs...))
 	if err != nil {
@@ -85,8 +87,21 @@ func (s *Store) deleteRuns(w *wire, d *store.Deletion, asked []int64) ([]int64, 
 			return asked, err
 		}
 	}
+	nos, err := mayDelete(w, d, runs)
+	if err != nil || len(nos) == 0 {
+		return nil, err
+	}
+	for _, name := range []string{"delete_events", "delete_inbox", "delete_branches", "delete_attributes", "release_holds", "delete_runs"} {
+		if _, err := w.exec(name, ints(nos...)); err != nil {
+			return nil, err
+		}
+	}
+	return nos, w.commit()
+}
+
+// mayDelete returns the numbers of runs, or why one of them must stay.
+func mayDelete(w *wire, d *store.Deletion, runs []doomed) (nos []int64, err error) {
 	var all *census
-	var nos []int64
 	for _, r := range runs {
 		if !r.st.Terminal() && !d.Force {
 			return nil, &store.StatusError{RunID: r.id, Status: r.st}
@@ -101,7 +116,7 @@ func (s *Store) deleteRuns(w *wire, d *store.Deletion, asked []int64) ([]int64, 
 		}
 		if r.owner != "" {
 			if all == nil {
-				if all, err = s.census(w); err != nil {
+				if all, err = w.store.census(w); err != nil {
 					return nil, err
 				}
 			}
@@ -111,13 +126,5 @@ func (s *Store) deleteRuns(w *wire, d *store.Deletion, asked []int64) ([]int64, 
 		}
 		nos = append(nos, r.no)
 	}
-	if len(nos) == 0 {
-		return nil, nil
-	}
-	for _, name := range []string{"delete_events", "delete_inbox", "delete_branches", "delete_attributes", "release_holds", "delete_runs"} {
-		if _, err := w.exec(name, ints(nos...)); err != nil {
-			return nil, err
-		}
-	}
-	return nos, w.commit()
+	return nos, nil
 }
