@@ -80,7 +80,7 @@ func (c *claiming) doubt(u unsettledClaim) {
 }
 
 // free is how many runs the claim may still take.
-func (c *claiming) free() int { return c.claim.Max - len(c.taken) - len(c.doubts) }
+func (c *claiming) free() int { return max(c.claim.Max, 0) - len(c.taken) - len(c.doubts) }
 
 func (c *claiming) look(w *wire, u unsettledClaim) error {
 	if err := w.begin(); err != nil {
