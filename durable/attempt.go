@@ -316,6 +316,9 @@ func (st *step) run(ctx context.Context, n int, b body) (a *attempt, payload []b
 	if len(st.failures) > 0 {
 		a.use().failures = st.failures
 	}
+	if st.call.rec != nil {
+		a.see() // what is recorded of the step, such as its progress, is in no attempt
+	}
 	if limit, cause := st.limit(); limit > 0 {
 		limited, cancel := context.WithTimeoutCause(ctx, limit, cause)
 		defer cancel()

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -96,4 +97,37 @@ func TestAContextIsLookedAtWhileLaterStepsRun(t *testing.T) {
 	_, err = wf.Run(durable.NewContext(t.Context(), eng), "r", 0)
 	require.NoError(t, err)
 	left.Wait()
+}
+
+// What a body has saved before a crash is there for a goroutine that the next body leaves
+// behind, whenever it first looks at its context.
+func TestAGoroutineThatABodyLeftBehindSeesTheProgressOfItsStep(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		process, kept := 0, context.Context(nil)
+		wf := durable.Define("w", func(ctx context.Context, _ int) (string, error) {
+			if err := durable.Do(ctx, "work", func(ctx context.Context) error {
+				if kept = ctx; process > 1 {
+					return nil // nobody has looked at ctx
+				}
+				if err := durable.SaveProgress(ctx, "session 7"); err != nil {
+					return err
+				}
+				<-ctx.Done()
+				return ctx.Err()
+			}); err != nil {
+				return "", err
+			}
+			v, ok, err := durable.Progress[string](kept)
+			return fmt.Sprintf("%s, %v, %v", v, ok, err), nil
+		})
+		process = 1
+		w.boot(t, with(wf))
+		start(t, w, wf, "r", 0)
+		pass(time.Minute)
+		process = 2
+		w.reboot(t, with(wf))
+		out, err := wait(t, w, wf, "r")
+		require.NoError(t, err)
+		require.Equal(t, "session 7, true, <nil>", out)
+	})
 }
