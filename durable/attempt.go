@@ -9,7 +9,6 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/holdfast-dev/holdfast/internal/commit"
 	"github.com/holdfast-dev/holdfast/internal/guard"
 	"github.com/holdfast-dev/holdfast/internal/heart"
 	"github.com/holdfast-dev/holdfast/internal/history"
@@ -228,20 +227,6 @@ func (st *step) endWell(ctx context.Context, a *attempt, payload []byte, took ti
 	return err
 }
 
-// recordBegin records that a body is about to run.
-func (st *step) recordBegin(n int, probation bool) error {
-	s := st.call.scope
-	ev := st.newEvent(store.StepStarted, n, history.Encode(&history.Begun{Input: st.inputHash(), Once: st.once, Probation: probation && !st.once}))
-	w := &commit.Write{Events: []store.Event{ev}}
-	// Not by run.write, which is for outcomes: it would end the trial of a suspect,
-	// and its probation, before the suspected body has run.
-	if err := s.run.eng.committer.Commit(context.Background(), &s.run.log, w); err != nil {
-		return err
-	}
-	s.lastAt, s.preface = w.At(), preface{}
-	return nil
-}
-
 // restore takes over the failed attempts of the history, and returns the number of
 // the next attempt and when it may begin.
 func (st *step) restore() (n int, wait store.Time, err error) {
@@ -330,6 +315,9 @@ func (st *step) run(ctx context.Context, n int, b body) (a *attempt, payload []b
 	defer func() {
 		r.bodies.under.end(&a.key)
 		st.unseen = a.end() && a == st.first
+		if at := a.lastSaved(); at != 0 {
+			st.recorded(at)
+		}
 		if !returned || err != nil {
 			st.tx.undo(err) // before the failure is recorded: the transaction may hold what that needs
 		}

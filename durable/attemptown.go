@@ -4,6 +4,8 @@ import (
 	"encoding/json"
 	"fmt"
 	"sync"
+
+	"github.com/holdfast-dev/holdfast/store"
 )
 
 // attemptOwn is what a body that asks more of its attempt than a context has with it. A
@@ -24,6 +26,7 @@ type attemptOwn struct {
 	notes map[string]json.RawMessage
 	size  int
 	local locals
+	saved store.Time // when progress was last recorded; 0: not yet
 	// requests counts the requests made without an id, by run and name.
 	requests map[[2]string]int
 
@@ -102,6 +105,18 @@ func (a *attempt) end() bool {
 	o.saving.Unlock()
 	a.release()
 	return false
+}
+
+// lastSaved returns when the last progress of an attempt that has ended was recorded; 0: there is
+// none.
+func (a *attempt) lastSaved() store.Time {
+	o := a.own.Load()
+	if !holds(o) {
+		return 0
+	}
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.saved
 }
 
 // errOver is the error for a goroutine that a body left behind.

@@ -118,3 +118,67 @@ func TestInABodyTimeAndChanceAreReal(t *testing.T) {
 		require.Len(t, ids, 3)
 	})
 }
+
+// What a call has recorded before its run was stopped counts for what is drawn after it, live and
+// on every replay.
+func TestNowAndNewIDAfterACallThatWasStoppedAreTheSameOnReplay(t *testing.T) {
+	stays := func(ctx context.Context) error { <-ctx.Done(); return ctx.Err() }
+	for name, call := range map[string]func(ctx context.Context) error{
+		"step": func(ctx context.Context) error { return durable.Do(ctx, "work", stays) },
+		"long": func(ctx context.Context) error { return durable.Do(ctx, "work", stays, durable.LongOperation()) },
+		"progress": func(ctx context.Context) error {
+			return durable.Do(ctx, "work", func(ctx context.Context) error {
+				time.Sleep(time.Second)
+				if err := durable.SaveProgress(ctx, 1); err != nil {
+					return err
+				}
+				return stays(ctx)
+			})
+		},
+		"retry": func(ctx context.Context) error {
+			return durable.RetryDo(ctx, "work", durable.Policy{Initial: time.Hour, Max: time.Hour}, func(context.Context) error { time.Sleep(time.Second); return errStock })
+		},
+		"sleep": func(ctx context.Context) error { return durable.Sleep(ctx, time.Hour) },
+		"await": func(ctx context.Context) error { _, err := durable.Await[int](ctx, "go"); return err },
+		"map": func(ctx context.Context) error {
+			_, err := durable.Map(ctx, "items", []int{1}, durable.MapOptions{}, func(ctx context.Context, _ int) (int, error) { return 0, durable.Sleep(ctx, time.Hour) })
+			return err
+		},
+		"branch": func(ctx context.Context) error {
+			_, err := durable.Go(ctx, "b", func(ctx context.Context) (int, error) { return 0, durable.Sleep(ctx, time.Hour) }).Wait(ctx)
+			return err
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			inWorld(t, func(t *testing.T, w *world) {
+				var said []string
+				wf := durable.Define("w", func(ctx context.Context, _ int) (string, error) {
+					durable.NewID(ctx)
+					if err := durable.Do(ctx, "first", func(context.Context) error { time.Sleep(time.Minute); return nil }); err != nil {
+						return "", err
+					}
+					time.Sleep(time.Second)
+					_ = call(ctx)
+					is := fmt.Sprint(durable.Now(ctx).UTC(), " ", durable.NewID(ctx))
+					return "", durable.Compensate(ctx, "undo", func(ctx context.Context) error {
+						if said = append(said, is); len(said) == 1 {
+							<-ctx.Done()
+						}
+						return nil
+					})
+				})
+				o := durable.Options{Workflows: []durable.Definition{wf}, UnloadAfter: -1}
+				w.boot(t, o)
+				start(t, w, wf, "r", 0)
+				pass(5 * time.Minute)
+				require.NoError(t, w.eng.Cancel(w.ctx(), "r", ""))
+				pass(time.Minute)
+				w.reboot(t, o)
+				_, err := wait(t, w, wf, "r")
+				require.Error(t, err)
+				require.Len(t, said, 2, w.story("r"))
+				require.Equal(t, said[0], said[1], w.story("r"))
+			})
+		})
+	}
+}

@@ -68,12 +68,14 @@ func saveProgress[T any](ctx context.Context, call, slot string, v T) error {
 	}
 	ev := st.newEvent(store.ProgressSaved, a.number, history.Encode(&history.Progress{Input: st.inputHash(), Slot: slot}))
 	ev.Payload = env
-	if err := r.write(&commit.Write{Events: []store.Event{ev}}); err != nil {
+	w := &commit.Write{Events: []store.Event{ev}}
+	if err := r.write(w); err != nil {
 		return err
 	}
 	st.call.scope.preface = preface{}
 	o.mu.Lock()
 	defer o.mu.Unlock()
+	o.saved = w.At()
 	if st.saved == nil {
 		st.saved = map[string][]byte{}
 	}

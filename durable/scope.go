@@ -197,8 +197,11 @@ func (s *scope) begin(c *call, name string, kind history.CallKind) error {
 		s.followed = nil
 	}
 	c.placed = c.rec == nil
-	if c.rec != nil && !c.done() && kind != history.CallGo {
-		s.beforeCall()
+	if c.rec != nil && !c.done() {
+		s.lastAt = max(s.lastAt, c.rec.LastAt) // the call may be stopped before it records more
+		if kind != history.CallGo {
+			s.beforeCall()
+		}
 	}
 	return nil
 }

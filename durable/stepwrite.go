@@ -1,10 +1,12 @@
 package durable
 
 import (
+	"context"
 	"sync"
 	"time"
 
 	"github.com/holdfast-dev/holdfast/internal/commit"
+	"github.com/holdfast-dev/holdfast/internal/history"
 	"github.com/holdfast-dev/holdfast/store"
 )
 
@@ -31,6 +33,20 @@ func (st *step) record(w *stepWrite) (store.Time, error) {
 	stepWrites.Put(w)
 	st.recorded(at)
 	return at, nil
+}
+
+// recordBegin records that a body is about to run.
+func (st *step) recordBegin(n int, probation bool) error {
+	r := st.call.scope.run
+	ev := st.newEvent(store.StepStarted, n, history.Encode(&history.Begun{Input: st.inputHash(), Once: st.once, Probation: probation && !st.once}))
+	w := &commit.Write{Events: []store.Event{ev}}
+	// Not by run.write, which is for outcomes: it would end the trial of a suspect,
+	// and its probation, before the suspected body has run.
+	if err := r.eng.committer.Commit(context.Background(), &r.log, w); err != nil {
+		return err
+	}
+	st.recorded(w.At())
+	return nil
 }
 
 // mustRecord parks the run if err is a refusal of the store: nothing after the step

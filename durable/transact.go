@@ -266,7 +266,7 @@ func (st *step) succeedIn(ev store.Event) error {
 		st.recorded(w.At())
 		st.ended = time.Time{}
 	case errors.Is(err, commit.ErrNotLanded):
-		st.call.placed, st.call.scope.preface = false, preface{} // the rival has its place
+		st.recorded(w.At()) // the rival has its place
 	}
 	return err
 }
