@@ -81,13 +81,16 @@ func (src *source) whole(e *store.Event) bool {
 	return e != nil && e.Seq == 1 && row.Last != nil && row.Last.Seq == 2 && row.Inbox == 0
 }
 
+// maxHint bounds the memory that is set aside before an event is checked: the count may be damaged.
+const maxHint = 1 << 14
+
 // sizeHint estimates how many calls the history has. A run that begins has none, and most calls
 // are steps.
 func (src *source) sizeHint() int {
 	if src.run.row.Last == nil {
 		return 0
 	}
-	return int(src.run.row.Last.Steps)
+	return max(0, min(int(src.run.row.Last.Steps), maxHint))
 }
 
 // gapless returns the events of h, which are a lineage of the run, and checks what the
