@@ -67,9 +67,14 @@ func (r *run) die(d *death) error {
 		}
 		return d.err
 	}
-	// A run that is being stopped and turns out to be lost is lost.
-	if old := r.dead.Load(); d.kind == deathLost && old.kind != deathLost && r.dead.CompareAndSwap(old, d) {
+	// A run that is being stopped and turns out to be lost is lost, and one that is being renewed and
+	// cannot be is parked.
+	old := r.dead.Load()
+	switch {
+	case d.kind == deathLost && old.kind != deathLost && r.dead.CompareAndSwap(old, d):
 		r.cancel(d.err)
+	case d.kind == deathParked && old.kind == deathRenewed:
+		r.dead.CompareAndSwap(old, d)
 	}
 	return r.dead.Load().err
 }

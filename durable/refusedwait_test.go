@@ -87,3 +87,38 @@ func TestNothingIsRecordedBehindABeginningThatTheStoreHasRefused(t *testing.T) {
 		require.Equal(t, 7, out)
 	})
 }
+
+// Nothing can be recorded behind a stashed event that the store has refused, and so no next generation
+// either. While branches that First has left behind are ended for it, the run is parked all the same,
+// and not given back as if it had been interrupted, to be claimed and refused again for ever.
+func TestARunWhoseLogIsTornAsItContinuesIsParked(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		wf := durable.Define("w", func(ctx context.Context, n int) (int, error) {
+			if n == 1 {
+				return 7, nil
+			}
+			slow := durable.Go(ctx, "slow", func(ctx context.Context) (int, error) { return 0, durable.Sleep(ctx, time.Hour) })
+			fast := durable.Go(ctx, "fast", func(ctx context.Context) (int, error) { return 0, nil })
+			if _, _, err := durable.First(ctx, "first", slow, fast); err != nil {
+				return 0, err
+			}
+			if _, err := durable.Step(ctx, "relaxed", one, durable.Relaxed()); err != nil {
+				return 0, err
+			}
+			return 0, durable.Continue(ctx, 1)
+		})
+		w.boot(t, durable.Options{Workflows: []durable.Definition{wf}, UnloadAfter: -1})
+		refused := 0
+		w.disk.tamper(func(batch []store.Change, forward func() []error) []error {
+			if slices.ContainsFunc(batch[0].Events, func(e store.Event) bool { return e.Key == "relaxed" }) {
+				refused++
+				return all(batch, store.ErrInvalid)
+			}
+			return forward()
+		})
+		start(t, w, wf, "r", 0)
+		pass(10 * time.Minute)
+		require.Equal(t, durable.CodeUnrecorded, w.row("r").Code, w.story("r"))
+		require.Equal(t, 2, refused, "with what carries it, and alone")
+	})
+}
