@@ -171,7 +171,7 @@ func (st *step) repeats(a *attempt, err error) (wait store.Time, again bool) {
 // returns the time at which the attempt begins.
 func (st *step) ready(n int, wait store.Time, said bool) (clock time.Time, err error) {
 	r := st.call.scope.run
-	if err := st.pauseUntil(wait); err != nil {
+	if err := st.pauseUntil(wait); err != nil && !(said && st.goesOn()) {
 		return clock, err
 	}
 	if said || !r.claimed.onProbation() {

@@ -121,3 +121,44 @@ func TestProgressOfAStepSurvivesItsProcess(t *testing.T) {
 		require.ErrorIs(t, err, durable.ErrOutsideRun)
 	})
 }
+
+// A pause, or the end of an engine, that comes while it is being recorded that a body of Once begins
+// does not leave that body out: its outcome would be unknown for good, though nothing has happened.
+func TestOnceBeginsItsBodyOnceThatIsOnRecord(t *testing.T) {
+	for name, stop := range map[string]func(t *testing.T, w *world){
+		"pause": func(t *testing.T, w *world) { require.NoError(t, w.eng.Pause(w.ctx(), "r", "")) },
+		"close": func(t *testing.T, w *world) { require.NoError(t, w.eng.Close()) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			inWorld(t, func(t *testing.T, w *world) {
+				bodies := 0
+				wf := durable.Define("w", func(ctx context.Context, _ int) (int, error) {
+					return durable.Once(ctx, "pay", func(context.Context) (int, error) { bodies++; return 7, nil })
+				})
+				o := durable.Options{Workflows: []durable.Definition{wf}, Grace: time.Minute}
+				w.boot(t, o)
+				w.disk.tamper(func(batch []store.Change, forward func() []error) []error {
+					errs := forward()
+					if len(batch[0].Events) > 0 && batch[0].Events[0].Type == store.StepStarted {
+						time.Sleep(500 * time.Millisecond)
+					}
+					return errs
+				})
+				start(t, w, wf, "r", 0)
+				pass(100 * time.Millisecond)
+				stop(t, w)
+				pass(time.Minute)
+				require.Equal(t, 1, bodies, w.story("r"))
+				if name == "pause" {
+					require.NoError(t, w.eng.Unpause(w.ctx(), "r"))
+				} else {
+					w.boot(t, o)
+				}
+				out, err := wait(t, w, wf, "r")
+				require.NoError(t, err)
+				require.Equal(t, 7, out)
+				require.Equal(t, 1, bodies)
+			})
+		})
+	}
+}
