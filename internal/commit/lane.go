@@ -81,6 +81,14 @@ type leading struct {
 	ids     map[string]struct{} // of the runs in flights, unless there is only one
 }
 
+// forget lets go of the runs and the changes of a batch that is over: each may keep much, and a batch
+// as large may not come again.
+func (l *leading) forget() {
+	clear(l.flights)
+	clear(l.batch)
+	l.flights, l.batch = l.flights[:0], l.batch[:0]
+}
+
 // build returns the changes of the flights.
 func (l *leading) build() []store.Change {
 	if len(l.flights) == 1 {

@@ -61,6 +61,7 @@ func (c *Committer) hear(l *leading, began time.Duration, errs []error) {
 	c.paces.add(ended, ended-began)
 	l.sentAt.Store(0)
 	c.settle(l.flights, errs)
+	l.forget()
 }
 
 // gather lets the callers of the last batch come back before the next batch is
@@ -86,7 +87,7 @@ func (c *Committer) form(l *leading) {
 	if len(ln.queue) == 1 && ln.queue[0].flight == nil && len(ln.queue[0].pending) == 1 {
 		// The usual case of a single run: there is nothing to measure or sort.
 		lg := ln.queue[0]
-		ln.queue = ln.queue[:0]
+		ln.queue[0], ln.queue = nil, ln.queue[:0]
 		lg.takeOff(c.flights.next())
 		lg.queued = nil
 		l.flights = append(l.flights, lg)
@@ -125,5 +126,6 @@ func (c *Committer) form(l *leading) {
 		l.flights = append(l.flights, lg)
 		l.batch = append(l.batch, store.Change{})
 	}
+	clear(ln.queue[len(kept):])
 	ln.queue = kept
 }
