@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"iter"
 	"log/slog"
-	"sync/atomic"
 
 	"github.com/holdfast-dev/holdfast/internal/cleaner"
 	"github.com/holdfast-dev/holdfast/internal/commit"
@@ -42,7 +41,7 @@ func (d operators) Now() store.Time             { return d.eng.now() }
 func (d operators) Closing() bool               { return d.eng.roster.isClosing() }
 func (d operators) Closed() <-chan struct{}     { return d.eng.roster.closed }
 func (d operators) Nudge()                      { d.eng.claims.Wake() }
-func (d operators) NextEpoch() int64            { return d.eng.imports.next(d.eng.now()) }
+func (d operators) NextEpoch() int64            { return d.eng.imports.Next(d.eng.now()) }
 func (d operators) Serves(workflow string) bool { return d.eng.program.defs.byName[workflow] != nil }
 func (d operators) HasCode(row *store.Run) bool { return d.eng.program.defs.codeAt(row) != nil }
 
@@ -199,26 +198,6 @@ func (d operators) GoOn(ctx context.Context, id string) {
 	if _, err := e.claims.Claim(ctx, id, &history.Claim{Resumed: true}, nil); err != nil {
 		e.log.AboutID(ctx, slog.LevelWarn, id, "durable: a run could not be claimed at once; whoever serves it claims it soon", slog.Any("error", err))
 		e.claims.Wake()
-	}
-}
-
-// epochs gives out epochs, each once.
-//
-// Runs are created with the microsecond of their birth as epoch. If the epoch and the
-// first event of a creation are on record already, a store takes it for a repeat whose
-// reply was lost, and says that it is done. Two starts of the same run in one
-// microsecond are one start. Two imports are not: the files may differ after their
-// first event, and in their inboxes, of which only the first one's is stored. So an
-// engine never gives the same epoch to two imports, and an import that is told that it
-// has created a run checks that it was this import.
-type epochs struct{ last atomic.Int64 }
-
-func (x *epochs) next(now store.Time) int64 {
-	for {
-		last := x.last.Load()
-		if next := max(int64(now), last+1); x.last.CompareAndSwap(last, next) {
-			return next
-		}
 	}
 }
 

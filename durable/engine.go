@@ -24,6 +24,7 @@ import (
 	"github.com/holdfast-dev/holdfast/internal/loads"
 	"github.com/holdfast-dev/holdfast/internal/payload"
 	"github.com/holdfast-dev/holdfast/internal/runlog"
+	"github.com/holdfast-dev/holdfast/internal/storeclock"
 	"github.com/holdfast-dev/holdfast/internal/telemetry"
 	"github.com/holdfast-dev/holdfast/store"
 )
@@ -48,8 +49,8 @@ type Engine struct {
 	mailroom  mailroom
 	claims    *claims.Claims
 	recovery  *claims.Recovery
-	loads     *loads.Sets // of the runs that are executed here
-	imports   epochs      // of runs that are imported: no two have the same
+	loads     *loads.Sets       // of the runs that are executed here
+	imports   storeclock.Epochs // of runs that are imported: no two have the same
 	watchers  watchers
 	families  families
 	archiver  *archiver.Archiver // nil: nothing is archived
