@@ -14,6 +14,7 @@ import (
 // executes.
 func mailer(t *testing.T) *desk {
 	d := newDesk(t, "SHOP_QUEUE=1")
+	d.ok("shop boot")
 	d.ok("shop enqueue mail-1 acme")
 	d.ok("shop enqueue mail-2 acme")
 	d.ok("shop enqueue mail-3 globex")

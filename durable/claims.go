@@ -19,7 +19,8 @@ func newClaims(e *Engine) *claims.Claims {
 	return claims.New(claims.Options{
 		Executor: e.id, Serves: e.program.defs.served, Store: e.store, Heart: e.heart, Log: &e.log, Tracing: &e.tracing,
 		Runs: claimedRuns{e}, Program: codeHere{e},
-		Lease: e.options.Lease, MaxRuns: e.options.MaxRuns, RoomHere: e.options.roomHere(), Queues: e.options.ServeQueues, QuarantineAfter: e.options.QuarantineAfter, BootReason: e.options.BootReason,
+		Lease: e.options.Lease, MaxRuns: e.options.MaxRuns, RoomHere: e.options.roomHere(), Queues: e.options.ServeQueues,
+		Declares: len(e.options.Queues)+len(e.options.Schedules) > 0, QuarantineAfter: e.options.QuarantineAfter, BootReason: e.options.BootReason,
 		NoReconcileOnBoot: e.options.NoReconcileOnBoot, RerunLastStep: e.options.RerunLastStep,
 		Now: e.now, Sign: func(d *history.Claim) { e.sign(d) },
 		Resumed: func(ctx context.Context, workflow string) { e.metrics.RunRecovered(ctx, workflow) },

@@ -17,6 +17,7 @@ import (
 	"github.com/holdfast-dev/holdfast/internal/archiver"
 	"github.com/holdfast-dev/holdfast/internal/claims"
 	"github.com/holdfast-dev/holdfast/internal/commit"
+	"github.com/holdfast-dev/holdfast/internal/declared"
 	"github.com/holdfast-dev/holdfast/internal/faults"
 	"github.com/holdfast-dev/holdfast/internal/heart"
 	"github.com/holdfast-dev/holdfast/internal/history"
@@ -63,6 +64,7 @@ type program struct {
 	recorded    json.RawMessage // the environment, as the first event of a run keeps it
 	defs        *definitions
 	errors      *faults.Registry
+	declared    declared.Declared
 }
 
 // lifetime has the contexts of the work of an engine, in the order in which Close
@@ -77,7 +79,8 @@ type lifetime struct {
 }
 
 // Open registers an executor on st and returns its engine. Until Recover is called,
-// it claims no run that existed before; runs that are started from now on are
+// it claims no run that existed before, fires no schedule, and stores neither
+// Options.Queues nor Options.Schedules; runs that are started from now on are
 // executed at once. The caller closes the store, after the engine.
 //
 // Errors: ErrInvalid for options that cannot be used (a nil function, a
@@ -92,10 +95,6 @@ func Open(ctx context.Context, st store.Store, o Options) (*Engine, error) {
 		return nil, err
 	}
 	defs, err := newDefinitions(o.Workflows, o.ServeQueues)
-	if err != nil {
-		return nil, err
-	}
-	scheduled, err := definitionsOf(o.Schedules)
 	if err != nil {
 		return nil, err
 	}
@@ -120,14 +119,15 @@ func Open(ctx context.Context, st store.Store, o Options) (*Engine, error) {
 	e.watchers.looks = e.watchers.newLooks()
 	e.claims = newClaims(e)
 	e.recovery = claims.NewRecovery(e.claims)
-	if err := (scheduling{e}).declare(ctx, scheduled); err != nil {
+	if e.program.declared.Queues, err = o.queuesFor(st); err != nil {
 		return nil, err
 	}
+	if e.program.declared.Schedules, err = (scheduling{e}).declared(); err != nil {
+		return nil, err
+	}
+	e.program.declared.Then = scheduling{e}.keep
 	if err := e.heart.Register(ctx); err != nil {
 		return nil, fmt.Errorf("%w: registering the executor: %w", ErrUnavailable, err)
-	}
-	if err := declareQueues(ctx, e); err != nil {
-		return nil, err
 	}
 	if e.metrics, err = newMetrics(e); err != nil {
 		return nil, err
@@ -146,7 +146,6 @@ func Open(ctx context.Context, st store.Store, o Options) (*Engine, error) {
 	e.roster.loops.Go(func() { e.recovery.Loop(e.life.loops) })
 	e.roster.loops.Go(func() { e.claims.Loop(e.life.loops) })
 	e.roster.loops.Go(func() { e.dormitory.loop(e.life.loops) })
-	scheduling{e}.keep()
 	if o.Retention.rules().Active() && o.Retention.Every > 0 {
 		e.roster.loops.Go(func() { newCleaner(e).Loop(e.life.loops, o.Retention.Every) })
 	}

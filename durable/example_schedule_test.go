@@ -30,6 +30,10 @@ func ExampleWorkflow_Schedule() {
 		return
 	}
 	defer eng.Close()
+	if _, err := eng.Recover(ctx); err != nil { // stores the schedule
+		fmt.Println(err)
+		return
+	}
 
 	// What an operator does on Monday, when the night of 2 June 2025 is to be made again.
 	op := operate.On(eng)

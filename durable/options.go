@@ -21,10 +21,10 @@ type Options struct {
 	// Workflows whose code this engine has.
 	Workflows []Definition
 
-	// Schedules start runs at times, whichever engine is there then. Open stores those
-	// that are not stored yet, and replaces those that are stored with another
-	// declaration, with a WARN. A stored schedule that no program declares any longer
-	// goes on until operate.Operator.DeleteSchedule removes it.
+	// Schedules start runs at times, whichever engine is there then. The first Recover
+	// stores those that are not stored yet, and replaces those that are stored with
+	// another declaration, with a WARN. A stored schedule that no program declares any
+	// longer goes on until operate.Operator.DeleteSchedule removes it.
 	Schedules []Schedule
 
 	// Name of this executor for people; empty: host name and process id.
@@ -83,9 +83,9 @@ type Options struct {
 	// its process. A waiting run gives up its place when it is unloaded (UnloadAfter,
 	// KeepLoaded). Zero: 1,000.
 	MaxRuns int
-	// Queues are the queues that this program declares, with their limits; see Queue. An
-	// engine takes runs from queues that it does not declare, too, unless ServeQueues
-	// says otherwise.
+	// Queues are the queues that this program declares, with their limits, which the first
+	// Recover stores; see Queue. An engine takes runs from queues that it does not declare,
+	// too, unless ServeQueues says otherwise.
 	Queues []Queue
 	// ServeQueues are the queues from which this engine takes runs, also those of dead
 	// processes; empty: every one. Runs on no queue are taken by every engine that has their

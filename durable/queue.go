@@ -22,10 +22,11 @@ import (
 // ever: let a child have another queue than its parent, if either has a limit.
 //
 // All limits but MaxPerProcess are stored, and hold exactly over all processes, whichever of them
-// has declared them. A program declares its queues with Options.Queues: Open stores them. If other
-// limits are stored already, the engine that is opened last wins, and logs a warning with both;
-// engines that are open never change them. A queue that is no longer declared keeps its limits:
-// declare it without any to lift them.
+// has declared them. A program declares its queues with Options.Queues, and the first call of Recover
+// on its engine stores them: a program that never calls it, such as one that only mounts the
+// terminal, changes no limits. If other limits are stored already, the engine that is recovered last
+// wins, and logs a warning with both; an engine that has stored its own never changes them again. A
+// queue that is no longer declared keeps its limits: declare it without any to lift them.
 type Queue struct {
 	// Name of the queue: 1 to 255 bytes of UTF-8 without control characters.
 	Name string
@@ -104,25 +105,23 @@ func (o *Options) roomHere() map[string]int {
 	return limits
 }
 
-// declareQueues stores the queues of the options.
-func declareQueues(ctx context.Context, e *Engine) error {
-	var list []store.Queue
-	for i := range e.options.Queues {
-		list = append(list, e.options.Queues[i].stored())
-	}
-	keeps := store.CapabilitiesOf(e.store).Queues
-	if keeps != nil {
-		return storeError(queues.Declare(ctx, keeps, list, e.log.Logger, e.id))
-	}
-	for i := range list {
-		if queues.Limited(&list[i]) {
-			return &QueueError{
-				Queue: list[i].Name, err: errors.ErrUnsupported,
-				Reason: fmt.Sprintf("this store (%T) cannot keep its limits over all processes: use another store, or set MaxPerProcess alone", e.store),
+// queuesFor returns the queues of the options as st keeps them, or why it cannot keep their limits;
+// nothing if it keeps no queues and none has any.
+func (o *Options) queuesFor(st store.Store) (list []store.Queue, err error) {
+	keeps := store.CapabilitiesOf(st).Queues != nil
+	for i := range o.Queues {
+		q := o.Queues[i].stored()
+		switch {
+		case keeps:
+			list = append(list, q)
+		case queues.Limited(&q):
+			return nil, &QueueError{
+				Queue: q.Name, err: errors.ErrUnsupported,
+				Reason: fmt.Sprintf("this store (%T) cannot keep its limits over all processes: use another store, or set MaxPerProcess alone", st),
 			}
 		}
 	}
-	return nil
+	return list, nil
 }
 
 // inLine is where a run that is started gets in line.

@@ -75,6 +75,9 @@ type Stuck struct {
 // stop the others: it is in Report.Stuck. Recover never touches runs that a live executor
 // owns, or ended ones; calling it again does no harm.
 //
+// Before that, the first call stores the queues and schedules of Options; from then on schedules
+// are fired here, too.
+//
 // The runs are continued in the background. Recover waits, for two seconds at most, until
 // their histories were read, so that a damaged one is in Report.Stuck. If there are more
 // runs than Options.MaxRuns allows, the others follow, oldest first, as those before them
@@ -105,6 +108,12 @@ func Recover(ctx context.Context) (Report, error) {
 //
 // Errors are those of Recover.
 func (e *Engine) Recover(ctx context.Context) (Report, error) {
+	if e.roster.isClosing() {
+		return Report{}, ErrClosed
+	}
+	if err := e.program.declared.Store(ctx, e.store, e.id, e.log.Logger); err != nil {
+		return Report{}, err
+	}
 	var mu sync.Mutex // Recover may return before it has announced the last one
 	var approvals []Approval
 	rep, err := e.recovery.Recover(ctx, func(ctx context.Context, row *store.Run) (int, error) {

@@ -9,6 +9,7 @@ import (
 	"reflect"
 	"time"
 
+	"github.com/holdfast-dev/holdfast/internal/declared"
 	"github.com/holdfast-dev/holdfast/internal/history"
 	"github.com/holdfast-dev/holdfast/internal/payload"
 	"github.com/holdfast-dev/holdfast/internal/schedules"
@@ -247,50 +248,47 @@ func placeOfInput(name string) payload.Place {
 	return payload.Place{Run: name, Type: "schedule", Key: "input"}
 }
 
-// declare stores the schedules of Options.Schedules.
-func (sc scheduling) declare(ctx context.Context, defs []*schedules.Definition) error {
+// declared returns the schedules of Options.Schedules in the form in which they are stored.
+func (sc scheduling) declared() (list []declared.Schedule, err error) {
 	e := sc.eng
-	st := store.CapabilitiesOf(e.store).Schedules
-	if len(defs) > 0 && st == nil {
-		return fmt.Errorf("durable: Options.Schedules: the store %T keeps no schedules: %w", e.store, ErrInvalid)
+	if len(e.options.Schedules) > 0 && store.CapabilitiesOf(e.store).Schedules == nil {
+		return nil, fmt.Errorf("durable: Options.Schedules: the store %T keeps no schedules: %w", e.store, ErrInvalid)
 	}
-	for i, d := range defs {
+	seen := map[string]bool{}
+	for i := range e.options.Schedules {
 		s := &e.options.Schedules[i]
-		input, err := s.input(e)
-		if err != nil {
-			return fmt.Errorf("durable: schedule %s: %w", s.name, err)
+		d, err := s.definition()
+		switch {
+		case err != nil:
+			return nil, err
+		case seen[s.name]:
+			return nil, fmt.Errorf("durable: Options.Schedules: %q is declared twice: %w", s.name, ErrInvalid)
 		}
-		if err := e.sealer.Ready(); err != nil {
-			return fmt.Errorf("durable: schedule %s: its input cannot be encrypted: %w", s.name, err)
+		seen[s.name] = true
+		if err := sc.complete(s, d); err != nil {
+			return nil, fmt.Errorf("durable: schedule %s: %w", s.name, err)
 		}
-		sum := payload.InputHash(input)
-		d.Input, d.InputHash = e.sealer.Seal(placeOfInput(s.name), input), hex.EncodeToString(sum[:])
-		if d.Options, err = sc.stored(s.options); err != nil {
-			return fmt.Errorf("durable: schedule %s: %w", s.name, err)
-		}
-		if err := schedules.Declare(ctx, st, e.store.Limits().Payload, e.id, e.log.Logger, s.name, d, s.paused); err != nil {
-			return fmt.Errorf("durable: storing schedule %s: %w", s.name, storeError(err))
-		}
+		list = append(list, declared.Schedule{Name: s.name, Definition: d, Paused: s.paused})
 	}
-	return nil
+	return list, nil
 }
 
-// definitionsOf returns the schedules in the form in which they are stored.
-func definitionsOf(list []Schedule) ([]*schedules.Definition, error) {
-	seen := map[string]bool{}
-	var defs []*schedules.Definition
-	for i := range list {
-		d, err := list[i].definition()
-		if err != nil {
-			return nil, err
-		}
-		if seen[list[i].name] {
-			return nil, fmt.Errorf("durable: Options.Schedules: %q is declared twice: %w", list[i].name, ErrInvalid)
-		}
-		seen[list[i].name] = true
-		defs = append(defs, d)
+// complete adds to a definition what this engine encodes: its input and its options.
+func (sc scheduling) complete(s *Schedule, d *schedules.Definition) error {
+	e := sc.eng
+	input, err := s.input(e)
+	if err != nil {
+		return err
 	}
-	return defs, nil
+	if err := e.sealer.Ready(); err != nil {
+		return fmt.Errorf("its input cannot be encrypted: %w", err)
+	}
+	sum := payload.InputHash(input)
+	d.Input, d.InputHash = e.sealer.Seal(placeOfInput(s.name), input), hex.EncodeToString(sum[:])
+	if d.Options, err = sc.stored(s.options); err != nil {
+		return err
+	}
+	return d.CheckSize(e.id, s.name, e.store.Limits().Payload)
 }
 
 // keep fires what is due, until the loops of the engine end. An engine without
@@ -306,7 +304,7 @@ func (sc scheduling) keep() {
 		Fired: func(workflow string, o schedules.Outcome, n int64) { e.metrics.ScheduleFired(workflow, string(o), n) },
 		Delay: e.metrics.ScheduleDelayed,
 	})
-	e.roster.loops.Go(func() { keeper.Loop(e.life.loops) })
+	e.roster.background(func() { keeper.Loop(e.life.loops) })
 }
 
 // StartFires implements schedules.Engine. The runs wait in the store, like those of

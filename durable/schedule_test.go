@@ -389,7 +389,9 @@ func TestARunIsNotOlderThanTheFireThatStartsIt(t *testing.T) {
 		var o offClock
 		o.slow(0, 4*time.Second)
 		flow := ticking()
-		openOff(t, w, &o, declared(flow, flow.Schedule("s", durable.Every(time.Minute), 0)))
+		eng := openOff(t, w, &o, declared(flow, flow.Schedule("s", durable.Every(time.Minute), 0)))
+		_, err := eng.Recover(context.Background())
+		require.NoError(t, err)
 		pass(3*time.Minute + 30*time.Second)
 		ids := w.scheduled("s")
 		require.Len(t, ids, 3)

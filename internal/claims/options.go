@@ -111,6 +111,8 @@ type Options struct {
 	RoomHere map[string]int
 	// Queues are those from which runs are taken; none: every one.
 	Queues []string
+	// Declares: this program declares queues or schedules, which Recover stores.
+	Declares bool
 	// QuarantineAfter is how many strikes in a row quarantine a run.
 	QuarantineAfter int
 	// BootReason is the failure reason under the policy Fail.

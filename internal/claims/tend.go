@@ -88,6 +88,9 @@ func (rc *Recovery) Tend(p *store.Pulse) {
 	if !rc.reminded && !c.Recovered() && rc.o.Heart.Uptime() > recoverReminder {
 		rc.reminded = true
 		rc.o.Log.Warn("durable: Recover was not called since Open: interrupted and pending runs of earlier processes are left alone", "executor", rc.o.Executor)
+		if rc.o.Declares {
+			rc.o.Log.Warn("durable: the queues and schedules that this program declares are not stored, and no schedule is fired here: Recover was not called", "executor", rc.o.Executor)
+		}
 	}
 }
 

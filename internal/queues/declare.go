@@ -12,7 +12,7 @@ import (
 )
 
 // Declare stores these definitions. A stored queue with other limits gets these, and a line of the
-// log names both: the engine that is opened last wins. That a queue is paused is not part of its
+// log names both: the engine that is recovered last wins. That a queue is paused is not part of its
 // definition, and stays. Declare writes nothing for a queue whose limits are stored already.
 func Declare(ctx context.Context, st store.Queues, list []store.Queue, log *slog.Logger, executor string) error {
 	for _, q := range list {
@@ -46,7 +46,7 @@ func declare(ctx context.Context, st store.Queues, q store.Queue, log *slog.Logg
 			return err
 		}
 		if stored.Revision > 0 {
-			log.Warn("durable: a queue was declared with other limits before: those of the engine that was opened last hold, for all processes",
+			log.Warn("durable: a queue was declared with other limits before: those of the engine that was recovered last hold, for all processes",
 				"executor", executor, "queue", q.Name, "before", Limits(&stored), "now", Limits(&q))
 		}
 		return nil

@@ -10,15 +10,19 @@ import (
 	"github.com/holdfast-dev/holdfast/store"
 )
 
-// Declare stores a definition unless the same one is stored. What it replaces it names in a
-// line of the log. A schedule that is paused stays so; one that is new begins now. most is how
-// large a stored schedule may be, in bytes.
-func Declare(ctx context.Context, st store.Schedules, most int, by string, log *slog.Logger, name string, def *Definition, paused bool) error {
-	// One that can be stored now must be so when it is full too: otherwise it would stand still one day.
-	if n := def.largest(by, name, most); n > most {
+// CheckSize returns why a store that takes payloads of up to most bytes may not take the schedule:
+// one that can be stored now must be so when it is full too, or it would stand still one day.
+func (d *Definition) CheckSize(by, name string, most int) error {
+	if n := d.largest(by, name, most); n > most {
 		return fmt.Errorf("its input of %d bytes and what is kept of its fires may need %d bytes, and the store takes %d: start the runs with a smaller input, such as the place where the data is: %w",
-			len(def.Input), n, most, store.ErrTooLarge)
+			len(d.Input), n, most, store.ErrTooLarge)
 	}
+	return nil
+}
+
+// Declare stores a definition unless the same one is stored. What it replaces it names in a
+// line of the log. A schedule that is paused stays so; one that is new begins now.
+func Declare(ctx context.Context, st store.Schedules, by string, log *slog.Logger, name string, def *Definition, paused bool) error {
 	for {
 		list, err := st.Schedules(ctx, name)
 		if err != nil {

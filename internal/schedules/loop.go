@@ -75,10 +75,11 @@ const unused = 4
 
 // Loop fires what is due until ctx ends.
 func (k *Keeper) Loop(ctx context.Context) {
+	failed := time.Duration(0)
 	if err := k.rewind(ctx); err != nil && ctx.Err() == nil && !errors.Is(err, store.ErrClosed) {
 		k.o.Log.Warn("durable: schedules could not be looked at; it is tried again", "error", err)
+		failed = time.Millisecond // it is said once
 	}
-	failed := time.Duration(0)
 	for ctx.Err() == nil {
 		wait, err := k.pass(ctx)
 		switch {

@@ -131,6 +131,7 @@ var rules = []rule{
 	{path: "internal/calendar", modules: []string{cron}},
 	{path: "internal/cleaner", ours: []string{"store"}},
 	{path: "internal/commit", ours: []string{"store", "internal/history", "internal/payload", "internal/storeclock"}},
+	{path: "internal/declared", ours: []string{"store", "internal/commit", "internal/queues", "internal/schedules"}},
 	{path: "internal/heart", ours: []string{"store", "internal/host", "internal/nudge", "internal/storeclock"}},
 	{path: "internal/history", ours: []string{"store", "internal/envelope"}},
 	{path: "internal/retry", ours: []string{"store", "internal/guard"}},

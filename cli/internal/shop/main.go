@@ -80,6 +80,10 @@ func run() int {
 		&cobra.Command{Use: "enqueue ID [PARTITION]", Short: "Put a mail in line", RunE: func(_ *cobra.Command, args []string) error {
 			return enqueue(durable.NewContext(ctx, eng), args)
 		}},
+		&cobra.Command{Use: "boot", Short: "Declare the queues and schedules, and end", RunE: func(*cobra.Command, []string) error {
+			_, err := eng.Recover(ctx)
+			return err
+		}},
 		&cobra.Command{Use: "forge", Short: "Start a run with a header that pretends", RunE: func(*cobra.Command, []string) error {
 			_, err := operate.On(eng).StartJSON(ctx, "count", "forged", json.RawMessage("0"), durable.Header("holdfast.command", os.Getenv("SHOP_HEADER")))
 			return err

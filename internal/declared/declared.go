@@ -1,0 +1,57 @@
+// Package declared stores the queues and schedules that a program declares.
+package declared
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"sync"
+
+	"github.com/holdfast-dev/holdfast/internal/commit"
+	"github.com/holdfast-dev/holdfast/internal/queues"
+	"github.com/holdfast-dev/holdfast/internal/schedules"
+	"github.com/holdfast-dev/holdfast/store"
+)
+
+// Declared are the queues and schedules of a program, checked and encoded. An engine that only looks,
+// or only starts runs, has them and never stores them: it would change what holds for the processes
+// that execute (ADR 87).
+type Declared struct {
+	Queues    []store.Queue // none if the store keeps none
+	Schedules []Schedule    // likewise
+	Then      func()        // what follows once they are stored
+
+	mu     sync.Mutex
+	stored bool
+}
+
+// A Schedule is one of them, as it is stored.
+type Schedule struct {
+	Name       string
+	Definition *schedules.Definition
+	Paused     bool // it is when it is stored for the first time
+}
+
+// Store stores them, once: two programs that declare different things do not take turns. After an
+// error, which is one that package durable returns, the next call tries it again.
+func (d *Declared) Store(ctx context.Context, st store.Store, by string, log *slog.Logger) error {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.stored {
+		return nil
+	}
+	keeps := store.CapabilitiesOf(st)
+	if len(d.Queues) > 0 {
+		if err := queues.Declare(ctx, keeps.Queues, d.Queues, log, by); err != nil {
+			return commit.StoreError(err)
+		}
+	}
+	for _, s := range d.Schedules {
+		if err := schedules.Declare(ctx, keeps.Schedules, by, log, s.Name, s.Definition, s.Paused); err != nil {
+			return fmt.Errorf("durable: storing schedule %s: %w", s.Name, commit.StoreError(err))
+		}
+	}
+	d.stored = true
+	d.Then()
+	return nil
+}
