@@ -13,16 +13,18 @@ const (
 	CodeUndecodable       = stuck.CodeUndecodable
 	CodeDamaged           = stuck.CodeDamaged
 	CodeNotRegistered     = store.CodeNotRegistered
-	CodeQuarantined       = stuck.CodeQuarantined
-	CodeRestarted         = claims.CodeRestarted  // FailOnBoot
-	CodeShutdown          = "shutdown"            // stopped gracefully; its policy leaves resuming to a person
-	CodeError             = "error"               // the workflow returned an error
-	CodeRepaired          = history.CodeRepaired  // it had failed, and was repaired; Resume continues it
-	CodeImporting         = history.CodeImporting // its import has not finished; import it again
-	CodeImported          = history.CodeImported  // it had not ended when it was exported; Resume continues it here
-	CodePanic             = "panic"
-	CodeDeadline          = "deadline"           // the run's deadline has passed
-	CodeApproval          = history.CodeApproval // waiting for a person
+	// CodeQueueNotServed, in lists alone: nobody alive who has its code takes runs from its queue.
+	CodeQueueNotServed = stuck.CodeQueueNotServed
+	CodeQuarantined    = stuck.CodeQuarantined
+	CodeRestarted      = claims.CodeRestarted  // FailOnBoot
+	CodeShutdown       = "shutdown"            // stopped gracefully; its policy leaves resuming to a person
+	CodeError          = "error"               // the workflow returned an error
+	CodeRepaired       = history.CodeRepaired  // it had failed, and was repaired; Resume continues it
+	CodeImporting      = history.CodeImporting // its import has not finished; import it again
+	CodeImported       = history.CodeImported  // it had not ended when it was exported; Resume continues it here
+	CodePanic          = "panic"
+	CodeDeadline       = "deadline"           // the run's deadline has passed
+	CodeApproval       = history.CodeApproval // waiting for a person
 	// CodeChildMissing: it waits for a child that is not in the store.
 	CodeChildMissing = stuck.CodeChildMissing
 	// CodeChildNotRegistered: it is about to start a child whose code is not in the program.

@@ -236,7 +236,7 @@ func (l *stuckList) unserved(row *store.Run) stuck.Run {
 	_, here := l.op.desk.Steps(row)
 	switch {
 	case l.live.HasCode(row):
-		return stuck.OfQueue(row)
+		return l.live.OfQueue(row)
 	case !here:
 		return stuck.Of(row, durable.CodeNotRegistered, l.op.desk.NotServed(row))
 	case row.Status == store.Running || row.Status == store.Resuming:

@@ -11,6 +11,7 @@ import (
 	"github.com/holdfast-dev/holdfast/internal/history"
 	"github.com/holdfast-dev/holdfast/internal/nudge"
 	"github.com/holdfast-dev/holdfast/internal/queues"
+	"github.com/holdfast-dev/holdfast/internal/stuck"
 	"github.com/holdfast-dev/holdfast/internal/telemetry"
 	"github.com/holdfast-dev/holdfast/store"
 )
@@ -40,7 +41,8 @@ type Claims struct {
 	crowded atomic.Bool
 	sieve   sieve // what the loop does not claim yet
 	owned   owned
-	mailAt  time.Time // see mailElsewhere
+	foreign stuck.Foreign // kinds of runs that were started here, for others
+	mailAt  time.Time     // see mailElsewhere
 }
 
 // New returns Claims that have not begun to take anything.

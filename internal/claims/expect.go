@@ -12,6 +12,7 @@ import (
 // here. Before Recover it takes only those that may begin at once: it knows no queues then.
 func (c *Claims) Expect(row *store.Run, ids ...string) {
 	if !c.o.Program.Has(row.Workflow, row.Version) || !c.rooms.Serves(row.Queue) {
+		c.foreign.Note(row)
 		return
 	}
 	switch inLine := row.Queue != "" || row.WakeAt != 0; {

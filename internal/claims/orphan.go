@@ -85,8 +85,8 @@ func (p *orphanPass) leave(ctx context.Context, row *store.Run) error {
 		return nil
 	}
 	executors, err := p.o.executors(ctx)
-	if err == nil && !stuck.LiveOf(executors, "").Serves(row) {
-		p.rep.stuck(stuck.OfQueue(row))
+	if live := stuck.LiveOf(executors, ""); err == nil && !live.Serves(row) {
+		p.rep.stuck(live.OfQueue(row))
 	}
 	return err
 }

@@ -40,7 +40,7 @@ type Recovery struct {
 func NewRecovery(c *Claims) *Recovery {
 	return &Recovery{
 		repairs: repairs{o: c.o, claims: c},
-		o:       c.o, claims: c, trials: trials{claims: c}, unserved: unservedRuns{o: c.o},
+		o:       c.o, claims: c, trials: trials{claims: c}, unserved: unservedRuns{o: c.o, claims: c},
 	}
 }
 

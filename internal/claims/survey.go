@@ -142,7 +142,7 @@ func (rc *Recovery) reportUnserved(ctx context.Context, rep *Report) error {
 				rep.paused(row)
 			case row.Paused:
 			case !live.Serves(row) && rc.servable(row, rep) && !rc.claims.Serves(row.Queue):
-				rep.stuck(stuck.OfQueue(row))
+				rep.stuck(live.OfQueue(row))
 			}
 		}
 	}

@@ -67,11 +67,11 @@ func (rc *Recovery) Tend(p *store.Pulse) {
 	// which is two leases.
 	if rc.turn = (rc.turn + 1) % 6; rc.turn == 0 {
 		rc.mayRest.Store(true) // a process that was thought gone may have written since
-		if c.Recovered() {
-			rc.unserved.look()
-		}
 	} else if rc.turn%2 == 1 {
 		c.owned.audit()
+	}
+	if rc.turn == 0 && (c.Recovered() || len(rc.unserved.last()) > 0) || c.foreign.HasNew() {
+		rc.unserved.look()
 	}
 	if c.Recovered() && !rc.o.Runs.Closing() {
 		if !slices.Equal(p.Gone, rc.gone) {
@@ -95,7 +95,8 @@ func (rc *Recovery) Tend(p *store.Pulse) {
 }
 
 // EachUnserved calls report for each workflow and version with runs whose code no live
-// executor has.
-func (rc *Recovery) EachUnserved(report func(workflow, version string, runs int64)) {
-	rc.unserved.each(report)
+// executor has, and for each queue with runs that none who has their code takes from it. Of very
+// many such queues, the rest are reported together, without a name.
+func (rc *Recovery) EachUnserved(report func(workflow, version, queue string, runs int64)) {
+	rc.unserved.last().Each(report)
 }

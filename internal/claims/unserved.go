@@ -13,37 +13,36 @@ import (
 // unservedRuns is what this engine knows of runs that no live executor serves. It
 // looks when the set of live executors has changed: the last executor that serves
 // such runs strands them when it leaves, after every Recover has said that nothing
-// is stuck.
+// is stuck. It looks, too, when a run was started here that others are to take, because they may
+// not. As long as it knows of some, and they are not very many, it counts them anew now and then.
 type unservedRuns struct {
 	o       *Options
+	claims  *Claims
 	looking atomic.Bool // only one look at a time
 	live    string      // the executors at the last look that was completed
+	idly    int         // looks since then that had no reason to count
 
 	mu    sync.Mutex
-	found map[code]*strandedRuns
+	found stuck.Unserved
 }
 
-// each calls report for each workflow and version that has such runs.
-func (u *unservedRuns) each(report func(workflow, version string, runs int64)) {
+// Runs are counted anew every recountAfter looks, ten minutes by default, if they are not more than
+// recountUpTo: a count reads each of them.
+const (
+	recountAfter = 10
+	recountUpTo  = 1000
+)
+
+// last returns what the last look has found. Nobody changes it.
+func (u *unservedRuns) last() stuck.Unserved {
 	u.mu.Lock()
 	defer u.mu.Unlock()
-	for c, r := range u.found {
-		report(c.workflow, c.version, r.runs)
-	}
-}
-
-// code is a version of a workflow.
-type code struct{ workflow, version string }
-
-type strandedRuns struct {
-	runs    int64
-	example store.Run
-	coded   bool // its code is served, and nobody who does takes runs from its queue
+	return u.found
 }
 
 // look compares the live executors with those of the last look and, if they have
-// changed, logs which runs have lost the last executor that serves them, once for
-// each workflow and version, and which are served again. It does so in the
+// changed or there is another reason, logs which runs no executor serves, once for
+// each kind, and which are served again. It does so in the
 // background, since a heartbeat may come meanwhile.
 func (u *unservedRuns) look() {
 	if !u.looking.CompareAndSwap(false, true) {
@@ -55,29 +54,38 @@ func (u *unservedRuns) look() {
 		if err != nil {
 			return // the heartbeats log that; a later one looks again
 		}
-		live := stuck.LiveOf(executors, "")
-		ids := strings.Join(live.IDs(), " ")
-		if ids == u.live {
+		idle := ""
+		if !u.claims.Recovered() {
+			idle = u.o.Executor
+		}
+		live, before := stuck.LiveOf(executors, idle), u.last()
+		ids, started := strings.Join(live.IDs(), " "), u.claims.foreign.Look()
+		if u.idly++; ids == u.live && !started && (u.idly < recountAfter || len(before) == 0 || before.Runs() > recountUpTo) {
 			return
 		}
 		found, err := u.count(ctx, live)
 		if err != nil {
+			if started {
+				u.claims.foreign.Relook()
+			}
 			return
 		}
-		u.live = ids
-		u.report(found)
+		u.live, u.idly = ids, 0
+		u.mu.Lock()
+		u.found = found
+		u.mu.Unlock()
+		found.Log(u.o.Log.Logger, u.o.Executor, before)
 	}
 	if !u.o.Runs.Background(compare) {
 		u.looking.Store(false)
 	}
 }
 
-// count finds the runs that no live executor serves, by their code. It reads those
+// count finds the runs that no live executor serves. It reads those
 // of dead executors first: a run that a recovery parks meanwhile is then found
 // among the resting ones, and counted once.
-func (u *unservedRuns) count(ctx context.Context, live *stuck.Live) (map[code]*strandedRuns, error) {
-	found := map[code]*strandedRuns{}
-	counted := map[string]bool{}
+func (u *unservedRuns) count(ctx context.Context, live *stuck.Live) (stuck.Unserved, error) {
+	found, counted := stuck.Unserved{}, map[string]bool{}
 	add := func(f store.Filter) error {
 		f.OldestFirst = true
 		for row, err := range u.o.List(ctx, f) {
@@ -88,15 +96,7 @@ func (u *unservedRuns) count(ctx context.Context, live *stuck.Live) (map[code]*s
 				continue // it waits for something else, or for nothing
 			}
 			counted[row.ID] = true
-			c := code{row.Workflow, row.Version}
-			if found[c] == nil {
-				found[c] = &strandedRuns{example: *row}
-			}
-			if row.CreatedAt < found[c].example.CreatedAt {
-				found[c].example = *row
-			}
-			found[c].runs++
-			found[c].coded = live.HasCode(&found[c].example)
+			found.Add(live, row)
 		}
 		return nil
 	}
@@ -123,28 +123,4 @@ func (u *unservedRuns) count(ctx context.Context, live *stuck.Live) (map[code]*s
 func (u *unservedRuns) unserved(ctx context.Context, live *stuck.Live) ([]store.Filter, error) {
 	kinds, err := stuck.KindsOf(ctx, u.o.Store)
 	return live.Unserved(kinds), err
-}
-
-// report logs what has changed since the last look.
-func (u *unservedRuns) report(found map[code]*strandedRuns) {
-	u.mu.Lock()
-	before := u.found
-	u.found = found
-	u.mu.Unlock()
-	for c, r := range found {
-		if before[c] == nil {
-			if r.coded {
-				u.o.Log.Warn("durable: runs are stuck: no live executor takes runs from their queue any more", "executor", u.o.Executor,
-					"workflow", c.workflow, "version", c.version, "queue", r.example.Queue, "runs", r.runs, "oldest", r.example.ID, "next", stuck.OfQueue(&r.example).Next)
-				continue
-			}
-			u.o.Log.Warn("durable: runs are stuck: no live executor serves their workflow and version any more", "executor", u.o.Executor,
-				"workflow", c.workflow, "version", c.version, "runs", r.runs, "oldest", r.example.ID, "next", stuck.Of(&r.example, store.CodeNotRegistered, "").Next)
-		}
-	}
-	for c := range before {
-		if found[c] == nil {
-			u.o.Log.Info("durable: runs that were stuck are served again, or have ended", "executor", u.o.Executor, "workflow", c.workflow, "version", c.version)
-		}
-	}
 }

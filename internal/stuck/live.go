@@ -61,6 +61,34 @@ func (l *Live) HasCode(row *store.Run) bool {
 	return l.Serves(&onNone)
 }
 
+// OfQueue describes the run with this row as one on a queue from which none of the executors that
+// have its code takes runs.
+func (l *Live) OfQueue(row *store.Run) Run {
+	s := Of(row, CodeQueueNotServed, fmt.Sprintf("nobody alive who serves workflow %s takes runs from queue %s", row.Workflow, row.Queue))
+	s.Next = fmt.Sprintf("run a program with the code of workflow %s that takes runs from queue %s (Options.ServeQueues)", row.Workflow, row.Queue)
+	if served := l.queuesOf(row); len(served) > 0 {
+		s.Next += fmt.Sprintf("; if the name is wrong (it is served from %s), cancel the run and start it again", someOf(served))
+	}
+	return s
+}
+
+// queuesOf returns the queues from which executors that have the code of a run take runs.
+func (l *Live) queuesOf(row *store.Run) []string {
+	onNone, names := *row, []string(nil)
+	onNone.Queue = ""
+	for _, x := range l.executors {
+		if x.ID == l.idle || !store.Takes(x.Serves, &onNone) {
+			continue
+		}
+		for _, s := range x.Serves {
+			if s.Workflow == row.Workflow {
+				names = append(names, s.Queues...)
+			}
+		}
+	}
+	return distinct(names)
+}
+
 // Unended says why nothing will end a run that goes on by its row, and what to do; ok is false if
 // one of the executors has it or takes it up. Here is the engine that asks: whether it has the code
 // of the run, and why not.
@@ -69,7 +97,7 @@ func (l *Live) Unended(row *store.Run, here bool, notServed string) (reason, nex
 	case l.Has(row.Owner), l.Serves(row):
 		return "", "", false
 	case !here && l.HasCode(row):
-		s := OfQueue(row)
+		s := l.OfQueue(row)
 		return s.Reason, s.Next, true
 	case !here:
 		return notServed + ", and no other live process has its code", fmt.Sprintf("add workflow %s to durable.Options.Workflows here, or start a program that has it", row.Workflow), true

@@ -25,7 +25,9 @@ const (
 	CodePaused             = "paused"
 	CodeQuarantined        = "quarantined"
 	CodeStranded           = "stranded"
+	CodeQueueNotServed     = "queue_not_served"
 	CodeUndecodable        = "undecodable"
+	CodeUnrecorded         = "unrecorded"
 	CodeUnrecoverable      = "unrecoverable"
 )
 
@@ -88,14 +90,6 @@ func NotServed(row *store.Run, versions, workflows []string) string {
 	if row.InitialVersion != "" && row.InitialVersion != row.Version {
 		s += fmt.Sprintf(" (and neither is version %s, with which the run was started)", row.InitialVersion)
 	}
-	return s
-}
-
-// OfQueue describes the run with this row as one on a queue from which no live executor that has
-// its code takes runs.
-func OfQueue(row *store.Run) Run {
-	s := Of(row, store.CodeNotRegistered, fmt.Sprintf("nobody alive who serves workflow %s takes runs from queue %s", row.Workflow, row.Queue))
-	s.Next = fmt.Sprintf("run a program with the code of workflow %s that takes runs from queue %s (Options.ServeQueues)", row.Workflow, row.Queue)
 	return s
 }
 

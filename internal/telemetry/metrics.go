@@ -54,9 +54,9 @@ type MetricsOptions struct {
 	Executed func() (executing, unloaded int)
 	// Closing reports whether the engine is being closed: then the store is not asked.
 	Closing func() bool
-	// Unserved reports, for each workflow and version that no live executor serves, how
-	// many runs there are.
-	Unserved func(report func(workflow, version string, runs int64))
+	// Unserved reports, for each workflow and version that no live executor serves, and for
+	// each queue from which none that has their code takes runs, how many runs there are.
+	Unserved func(report func(workflow, version, queue string, runs int64))
 	// Parked are the codes of interrupted runs that cannot go on: each has a value of
 	// durable.run.stuck. Quarantined are failed runs with the code Quarantine.
 	Parked      []string
@@ -149,7 +149,7 @@ func NewMetrics(o MetricsOptions) (*Metrics, error) {
 		unloaded:  in.gauge("durable.run.unloaded", "{run}", "Runs of this engine that wait without goroutines."),
 		runs:      in.gauge("durable.runs", "{run}", "Runs in the store that have not ended, by workflow and status."),
 		stuck:     in.gauge("durable.run.stuck", "{run}", "Runs that cannot go on, by code."),
-		unserved:  in.gauge("durable.run.unserved", "{run}", "Runs whose workflow and version no live executor serves."),
+		unserved:  in.gauge("durable.run.unserved", "{run}", "Runs whose workflow and version no live executor serves, or takes from their queue."),
 		depth:     in.gauge("durable.queue.depth", "{run}", "Pending runs; of a queue: the runs in line."),
 		age:       in.age("durable.queue.age", "Age of the oldest pending run; of a queue: how long the oldest run in line has been due."),
 	}
@@ -317,8 +317,12 @@ func (m *Metrics) collect(ctx context.Context, o metric.Observer) error {
 	mine := metric.WithAttributeSet(attribute.NewSet(AttrExecutor.String(m.options.ExecutorID)))
 	o.ObserveInt64(g.executing, int64(executing), mine)
 	o.ObserveInt64(g.unloaded, int64(unloaded), mine)
-	m.options.Unserved(func(workflow, version string, runs int64) {
-		o.ObserveInt64(g.unserved, runs, metric.WithAttributes(AttrWorkflow.String(workflow), AttrVersion.String(version)))
+	m.options.Unserved(func(workflow, version, queue string, runs int64) {
+		attrs := []attribute.KeyValue{AttrWorkflow.String(workflow), AttrVersion.String(version)}
+		if queue != "" {
+			attrs = append(attrs, attrQueue.String(queue))
+		}
+		o.ObserveInt64(g.unserved, runs, metric.WithAttributes(attrs...))
 	})
 	if m.options.Closing() {
 		return nil

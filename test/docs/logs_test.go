@@ -169,7 +169,7 @@ func TestLinesOfTheLogHaveConstantMessagesAndListedKeys(t *testing.T) {
 		}
 	}
 	used, sentences, calls := map[string]bool{}, map[string]bool{}, 0
-	for _, dir := range []string{"durable", "operate", "internal/archiver", "internal/claims", "internal/cleaner", "internal/commit", "internal/heart", "internal/queues", "internal/requests", "internal/runlog", "internal/schedules", "archive", "dashboard", "shell", "cli"} {
+	for _, dir := range []string{"durable", "operate", "internal/archiver", "internal/claims", "internal/cleaner", "internal/commit", "internal/heart", "internal/queues", "internal/requests", "internal/runlog", "internal/schedules", "internal/stuck", "archive", "dashboard", "shell", "cli"} {
 		src := logSourceOf(t, dir)
 		calls += len(src.calls)
 		for key, at := range src.keys {

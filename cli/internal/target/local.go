@@ -270,7 +270,7 @@ func (l *Local) nextFor(ctx context.Context, one durable.Stuck) string {
 			return run
 		}
 	}
-	if one.Code == durable.CodeNotRegistered || one.Next == "" {
+	if one.Code == durable.CodeNotRegistered || one.Code == durable.CodeQueueNotServed || one.Next == "" {
 		return one.Next
 	}
 	return l.commands.Self("resume", one.RunID, "--dry-run")
