@@ -54,6 +54,47 @@ func TestResumeContinuesAFailedRunWithItsSteps(t *testing.T) {
 	})
 }
 
+// A cancel that is recorded and not read yet ends the run as soon as it goes on.
+func TestAResumeSaysThatACancelIsRecorded(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		fits := true
+		wf := durable.Define("w", func(ctx context.Context, _ int) (int, error) {
+			if !fits {
+				return 0, durable.Do(ctx, "other", func(context.Context) error { return nil })
+			}
+			if err := durable.Do(ctx, "a", func(context.Context) error { return nil }); err != nil {
+				return 0, err
+			}
+			return durable.Await[int](ctx, "go on")
+		})
+		w.boot(t, with(wf))
+		start(t, w, wf, "r", 0)
+		pass(time.Second)
+		fits = false
+		w.reboot(t, with(wf))
+		require.NoError(t, durable.Signal(w.ctx(), "r", "go on", 1))
+		w.eventually("r", store.Interrupted)
+		_, err := operate.On(w.eng).Resume(w.ctx(), "r", operate.ResumeOptions{Force: true, DryRun: true})
+		require.NoError(t, err)
+		require.NoError(t, w.eng.Cancel(w.ctx(), "r", "not needed"))
+		fits = true
+		for _, dry := range []bool{true, false} {
+			plan, err := operate.On(w.eng).Resume(w.ctx(), "r", operate.ResumeOptions{DryRun: dry})
+			require.NoError(t, err)
+			require.Len(t, plan.Warnings, 1)
+			require.Contains(t, plan.Warnings[0], "a cancel of the run is recorded")
+			require.Contains(t, plan.Warnings[0], "ends cancelled")
+		}
+		w.eventually("r", store.Cancelled)
+		plan, err := operate.On(w.eng).Resume(w.ctx(), "r", operate.ResumeOptions{Force: true})
+		require.NoError(t, err)
+		require.NotContains(t, plan.Warnings, "ends cancelled", "it is taken back")
+		out, err := wait(t, w, wf, "r")
+		require.NoError(t, err)
+		require.Equal(t, 1, out)
+	})
+}
+
 func TestWhileItRunsAgainTheFailureIsForgotten(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		wf, _ := holding("w", durable.OnBoot(durable.FailOnBoot))

@@ -76,7 +76,8 @@ type ResumeOptions struct {
 // depends on it yet.
 //
 // The Plan says what is skipped, what runs again and from where; it is the same
-// with DryRun.
+// with DryRun. A run whose cancel is recorded may be resumed and then ends cancelled, which is
+// one of Plan.Warnings.
 //
 // Errors: durable.ErrNotFound; *durable.NotResumableError for a run that is pending, waiting,
 // completed, cancelled (without Force), or executed by a live executor, and for one that has
@@ -242,6 +243,9 @@ func (op *Operator) mayResume(ctx context.Context, v *view, unreadable error, o 
 	}
 	if torn != nil {
 		rv.warn("the row and the events of the run contradict each other, which is repaired before it is resumed (%s)", torn.Reason())
+	}
+	if (row.CancelAsked || v.Past.Cancel != nil) && !rv.lifts {
+		rv.warn("a cancel of the run is recorded: it does not go on with its work, but runs its compensations and ends cancelled. Once it has, Force takes the cancel back, unless its effects were undone")
 	}
 	return rv, torn, op.follows(ctx, v, rv, torn, o)
 }
