@@ -33,7 +33,7 @@ attempts and errors, where it was started, and the command that resumes it.`,
 			}
 			o := b.Outline()
 			if at, err := t.Standing(c.ctx, s.ID); err == nil { // counts waits, too
-				s.Done, s.Steps = at.Done, at.Total
+				s.Done, s.Failed, s.Steps = at.Done, at.Failed, at.Total
 			}
 			resume := ""
 			if s.Resumable {
@@ -122,7 +122,11 @@ func showRun(c *invocation, s *target.Run, o *outline.Outline, resume string, ve
 	if s.Steps > 0 {
 		of = fmt.Sprintf(" of %d", s.Steps)
 	}
-	out.Printf("Steps       %d%s done, iteration %d\n", s.Done, of, s.Iteration)
+	failed := ""
+	if s.Failed > 0 {
+		failed = fmt.Sprintf(", %d failed", s.Failed)
+	}
+	out.Printf("Steps       %d%s done%s, iteration %d\n", s.Done, of, failed, s.Iteration)
 	out.Printf("Started     %s, active %s, resumed %s\n", out.At(s.Started), show.Length(o.Active), show.Times(s.Resumes))
 	if s.Checkpoint != 0 {
 		out.Printf("Checkpoint  %d at %s\n", o.LastSeq, out.At(s.Checkpoint))

@@ -14,7 +14,8 @@ import (
 // Info is what Get returns about a run.
 type Info struct {
 	store.Run
-	// Steps done so far in this generation, including those in branches and items.
+	// Steps with an outcome so far in this generation, including those in branches and items.
+	// Those that have failed are among them; operate.Operator.Standing counts them apart.
 	Steps int
 	// Total is how many steps there are: the number of Declared names; without
 	// any, the higher of two known counts: this run's steps, and those of the last

@@ -61,7 +61,7 @@ func checkStanding(t require.TestingT, data store.Store) {
 	require.Zero(t, s.Step())
 	if h.Run.Generation == 0 {
 		require.Equal(t, h.Run.CreatedAt, s.CreatedAt)
-		require.Equal(t, s.Steps, s.Done)
+		require.Equal(t, s.Steps, s.Done+s.Failed)
 		require.Equal(t, s.Steps, s.Total)
 	}
 }
@@ -286,20 +286,47 @@ func TestAResetTakesADeclaredStepBack(t *testing.T) {
 		w.eventually("r", store.Failed)
 		s, err := operate.On(w.eng).Standing(w.ctx(), "r")
 		require.NoError(t, err)
-		require.Equal(t, [3]int{2, 4, 0}, [3]int{s.Done, s.Total, s.Step()})
+		require.Equal(t, [4]int{1, 1, 4, 0}, [4]int{s.Done, s.Failed, s.Total, s.Step()}, "what has failed is not done")
 		require.Contains(t, s.Reason, "bank: no 5")
 		_, err = operate.On(w.eng).Resume(w.ctx(), "r", operate.ResumeOptions{ResetFailures: true})
 		require.NoError(t, err)
 		synctest.Wait()
 		s, err = operate.On(w.eng).Standing(w.ctx(), "r")
 		require.NoError(t, err)
-		require.Equal(t, [3]int{1, 4, 2}, [3]int{s.Done, s.Total, s.Step()})
+		require.Equal(t, [4]int{1, 0, 4, 2}, [4]int{s.Done, s.Failed, s.Total, s.Step()})
 		require.Equal(t, "charge", s.Current.Key)
 		require.Equal(t, 1, s.Current.Attempt)
 		key, ok := w.eng.Executing("r")
 		require.True(t, ok)
 		require.Equal(t, "charge", key)
 	})
+}
+
+// A failure that the code has handled stays one: the run completes with it.
+func TestWhatHasFailedIsCountedApartFromWhatIsDone(t *testing.T) {
+	for name, declared := range map[string][]durable.DefineOption{"declared": {durable.Steps("a", "child", "ask", "b")}, "not declared": nil} {
+		t.Run(name, func(t *testing.T) {
+			inWorld(t, func(t *testing.T, w *world) {
+				child := durable.Define("child", func(context.Context, int) (int, error) { return 0, errStock })
+				wf := durable.Define("w", func(ctx context.Context, _ int) (int, error) {
+					_ = durable.Do(ctx, "a", func(context.Context) error { return durable.Permanent(errStock) })
+					_, _ = child.Run(ctx, "child", 0)
+					_, _ = durable.Await[int](ctx, "ask", durable.Timeout(time.Minute))
+					return 1, durable.Do(ctx, "b", func(context.Context) error { return nil })
+				}, declared...)
+				w.boot(t, with(wf, child))
+				_, err := run(t, w, wf, "r", 0)
+				require.NoError(t, err)
+				s, err := operate.On(w.eng).Standing(w.ctx(), "r")
+				require.NoError(t, err)
+				want := [3]int{1, 1, 2} // of the steps
+				if declared != nil {
+					want = [3]int{1, 3, 4}
+				}
+				require.Equal(t, want, [3]int{s.Done, s.Failed, s.Total})
+			})
+		})
+	}
 }
 
 func TestItemsAndBranchesUnderWayAreToldAndForgottenWithWhatHoldsThem(t *testing.T) {

@@ -31,11 +31,15 @@ type Standing struct {
 	Generation int // from 0; see Continue
 
 	// Done of Total: if the workflow declares its names with Steps, how many of
-	// those calls are over, and how many there are; Declared is true. Otherwise
-	// the steps with an outcome, and the highest known count: of those done and in
+	// those calls are done, and how many there are; Declared is true. Otherwise
+	// the steps that are done, and the highest known count: of those over and in
 	// progress, or Known. It is never a guess, and so may grow.
 	Done, Total int
 	Declared    bool
+	// Failed is how many of Total are over and have failed, which Done leaves out: steps and
+	// branches that returned an error, waits that nobody answered in time, children that have
+	// not completed.
+	Failed int
 	// Names are the declared names, as keys, in order.
 	Names []string
 	// Steps is the number of steps with an outcome, including those in branches
@@ -73,7 +77,7 @@ type Call struct {
 }
 
 // Step is the number of the call in progress, from 1: its place among the declared
-// names, or one more than the steps done. 0: the run has ended.
+// names, or one more than the steps that are over. 0: the run has ended.
 func (s Standing) Step() int {
 	switch {
 	case s.Status.Terminal():
@@ -81,15 +85,15 @@ func (s Standing) Step() int {
 	case s.Current.N > 0:
 		return s.Current.N
 	case s.Declared:
-		return min(s.Done+1, s.Total)
+		return min(s.Done+s.Failed+1, s.Total)
 	}
-	return s.Done + 1
+	return s.Done + s.Failed + 1
 }
 
 // Tracker derives a Standing from the events of one run, one after the other:
 // those of History, of Export, or of Watch as they arrive. Equal events make equal
-// Standings. It is pure and cheap, and its memory grows with what is in progress
-// and not with the history; it never reads a result. The zero value is ready for
+// Standings. It is pure and cheap, and its memory grows with what is in progress or has
+// failed, and not with the history; it never reads a result. The zero value is ready for
 // use, by one goroutine at a time.
 //
 // A live event for which Cuts is true takes back earlier events: start again with a
@@ -106,6 +110,7 @@ type Tracker struct {
 	declared []string         // escaped
 	place    map[string]int   // of the declared names, from 1
 	over     map[string]bool  // declared calls that are over
+	failed   map[string]bool  // calls that have failed; true: a step
 	open     map[string]*Call // begun, not over
 }
 
@@ -226,7 +231,7 @@ func (t *Tracker) begin(ev *store.Event, d *history.Beginning) {
 		t.declared = append(t.declared, key)
 		t.place[key] = i + 1
 	}
-	t.over, t.open = map[string]bool{}, map[string]*Call{}
+	t.over, t.failed, t.open = map[string]bool{}, map[string]bool{}, map[string]*Call{}
 }
 
 func (t *Tracker) addCall(ev *store.Event, said any) {
@@ -258,20 +263,25 @@ func (t *Tracker) addCall(ev *store.Event, said any) {
 		t.begun(ev, kind).Child = d.Child
 	case *history.Timer:
 		if ev.Type == store.TimerFired {
-			t.done(ev.Key)
+			t.done(ev, false)
 			break
 		}
 		t.begun(ev, kind).Until = d.Until
+	case *history.ChildEnd:
+		t.done(ev, d.Status != "" && d.Status != store.Completed)
 	default:
-		t.done(ev.Key)
+		t.done(ev, ev.Type == store.StepFailed || ev.Type == store.WaitTimedOut)
 	}
 }
 
 // done ends a call.
-func (t *Tracker) done(key string) {
-	t.close(key)
-	if t.place[key] > 0 {
-		t.over[key] = true
+func (t *Tracker) done(ev *store.Event, failed bool) {
+	t.close(ev.Key)
+	if t.place[ev.Key] > 0 {
+		t.over[ev.Key] = true
+	}
+	if delete(t.failed, ev.Key); failed {
+		t.failed[ev.Key] = history.IsStepOutcome(ev)
 	}
 }
 
@@ -314,7 +324,18 @@ func (t *Tracker) forget(keys []string) {
 	for _, k := range keys {
 		delete(t.over, k)
 		delete(t.open, k)
+		delete(t.failed, k)
 	}
+}
+
+// failures returns how many of the calls that count have failed.
+func (t *Tracker) failures(declared bool) (n int) {
+	for key, step := range t.failed {
+		if declared && t.over[key] || !declared && step {
+			n++
+		}
+	}
+	return n
 }
 
 // Standing returns where the run stands after the events that were added. The
@@ -322,7 +343,8 @@ func (t *Tracker) forget(keys []string) {
 func (t *Tracker) Standing() Standing {
 	s := t.s
 	s.Declared, s.Total = len(t.declared) > 0, len(t.declared)
-	s.Done, s.Names = len(t.over), slices.Clone(t.declared)
+	s.Names, s.Failed = slices.Clone(t.declared), t.failures(s.Declared)
+	s.Done = len(t.over) - s.Failed
 	if s.Seq > 0 && !s.Status.Terminal() {
 		t.underWay(&s)
 	}
@@ -333,7 +355,7 @@ func (t *Tracker) Standing() Standing {
 				steps++
 			}
 		}
-		s.Done, s.Total = s.Steps, max(s.Steps+steps, t.Known)
+		s.Done, s.Total = max(s.Steps-s.Failed, 0), max(s.Steps+steps, t.Known)
 	}
 	return s
 }

@@ -246,7 +246,11 @@ func (b *Board) headline(s operate.Standing) string {
 	if s.Status == store.Running && b.running != "" {
 		active += max(0, b.words.Now().Sub(s.At.Time()))
 	}
-	parts := []string{Clean(b.id), string(s.Status), fmt.Sprintf("%d of %d", s.Done, s.Total), bar(s.Done, s.Total), Took(active)}
+	of := fmt.Sprintf("%d of %d", s.Done, s.Total)
+	if s.Failed > 0 {
+		of += fmt.Sprintf(", %d failed", s.Failed)
+	}
+	parts := []string{Clean(b.id), string(s.Status), of, bar(s.Done, s.Total), Took(active)}
 	if b.owner != "" {
 		parts = append(parts, b.owner)
 	}

@@ -20,9 +20,12 @@ type Session struct {
 	Status   string `json:"status"`
 	// Step is the number of the step the run has reached, from 1; 0 before the first.
 	// Steps is how many its workflow declares; 0 if that is not known.
-	Step     int    `json:"step"`
-	Steps    int    `json:"steps,omitempty"`
+	Step  int `json:"step"`
+	Steps int `json:"steps,omitempty"`
+	// Done is how many steps have an outcome; show leaves out those that have failed, which Failed
+	// counts.
 	Done     int    `json:"steps_done"`
+	Failed   int    `json:"steps_failed,omitempty"`
 	Key      string `json:"key,omitempty"`     // of the call the run has reached
 	Attempt  int    `json:"attempt,omitempty"` // the one in progress, or the next one
 	Attempts int    `json:"max_attempts,omitempty"`
