@@ -32,7 +32,7 @@ const (
 	// CodeRecovered: it was repaired; its policy leaves resuming to a person.
 	CodeRecovered = history.CodeRecovered
 	// CodeUnrecorded: the outcome of a durable call could not be recorded.
-	CodeUnrecorded = "unrecorded"
+	CodeUnrecorded = stuck.CodeUnrecorded
 	// CodeUnrecoverable: it is inconsistent and was left as it is.
 	CodeUnrecoverable = stuck.CodeUnrecoverable
 	// CodeJump: a jump was requested and not carried out.

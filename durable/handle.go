@@ -326,8 +326,11 @@ func (e *InterruptedError) Error() string {
 	if e.Reason != "" {
 		why = ": " + strings.TrimRight(e.Reason, ".")
 	}
-	return fmt.Sprintf("run %s (%s) was interrupted%s. Resume it with operate.On(engine).Resume(ctx, %q), or let durable.Recover(ctx) of a process that serves it continue it",
-		e.RunID, e.Workflow, why, e.RunID)
+	next := fmt.Sprintf("Resume it with operate.On(engine).Resume(ctx, %q), or let durable.Recover(ctx) of a process that serves it continue it", e.RunID)
+	if e.Code != "" && e.Code != CodeNotRegistered { // nobody claims it by itself
+		next = "To continue it, " + stuck.Of(&store.Run{ID: e.RunID, Workflow: e.Workflow}, e.Code, e.Reason).Next
+	}
+	return fmt.Sprintf("run %s (%s) was interrupted%s. %s", e.RunID, e.Workflow, why, next)
 }
 
 func (e *InterruptedError) Is(target error) bool { return target == ErrInterrupted }

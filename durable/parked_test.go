@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"testing"
 	"testing/synctest"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -61,6 +62,70 @@ func TestRecoverContinuesWhatABadDeployHasParked(t *testing.T) {
 			require.Equal(t, "done", out)
 		}
 	})
+}
+
+// A wait under a deadline of the context cannot be recorded. The code that is mended goes on by
+// itself; the same build would only park the run again, after its bodies ran once more.
+func TestRecoverOfAMendedBuildContinuesWhatCouldNotBeRecorded(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		build := func(name string, mended bool) (*durable.Workflow[int, int], durable.Options) {
+			wf := durable.Define("w", func(ctx context.Context, n int) (int, error) {
+				if !mended {
+					within, stop := context.WithTimeout(ctx, time.Hour)
+					defer stop()
+					ctx = within
+				}
+				return durable.Await[int](ctx, "go on")
+			})
+			o := with(wf)
+			o.Build = name
+			return wf, o
+		}
+		wf, o := build("1", false)
+		w.boot(t, o)
+		_, err := start(t, w, wf, "r", 0).Wait(w.ctx())
+		var stopped *durable.InterruptedError
+		require.ErrorAs(t, err, &stopped)
+		require.Equal(t, durable.CodeUnrecorded, stopped.Code)
+		const advice = "mend what the reason names: durable.Recover of another build (Options.Build) then continues it"
+		require.ErrorContains(t, err, advice)
+		require.NotContains(t, err.Error(), "a process that serves it")
+		before := w.row("r").Last.Seq
+		for _, name := range []string{"1", "", "2"} {
+			_, o := build(name, false)
+			report := w.reboot(t, o)
+			require.Empty(t, report.Unparked)
+			require.Len(t, report.Stuck, 1)
+			require.Contains(t, report.Stuck[0].Next, advice)
+			synctest.Wait()
+			require.Equal(t, before, w.row("r").Last.Seq, "nothing is written about what is not mended")
+		}
+		_, o = build("", true)
+		require.Empty(t, w.reboot(t, o).Unparked, "whether it is another build is not known")
+		_, o = build("3", true)
+		require.Equal(t, []string{"r"}, w.reboot(t, o).Unparked)
+		require.NoError(t, w.eng.Signal(w.ctx(), "r", "go on", 7))
+		out, err := wait(t, w, wf, "r")
+		require.NoError(t, err)
+		require.Equal(t, 7, out)
+	})
+}
+
+// Recover continues only some of the runs that have stopped: nobody is told to wait for it in vain.
+func TestTheAdviceOfAnInterruptedRunIsThatOfItsCode(t *testing.T) {
+	for code, says := range map[string]string{
+		"":                            `or let durable.Recover(ctx) of a process that serves it continue it`,
+		durable.CodeNotRegistered:     `or let durable.Recover(ctx) of a process that serves it continue it`,
+		durable.CodeDamaged:           `Verify(ctx, "r")`,
+		durable.CodeDefinitionChanged: `run the code that recorded it`,
+		durable.CodeShutdown:          `operate.On(engine).Resume(ctx, "r")`,
+	} {
+		err := &durable.InterruptedError{RunID: "r", Workflow: "w", Code: code, Reason: "why"}
+		require.ErrorContains(t, err, says, code)
+		if code != "" && code != durable.CodeNotRegistered {
+			require.NotContains(t, err.Error(), "durable.Recover", code)
+		}
+	}
 }
 
 // Whose policy leaves runs to a person is not overruled.

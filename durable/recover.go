@@ -87,7 +87,8 @@ type Stuck struct {
 // child was missing (CodeDefinitionChanged, CodeUndecodable, CodeChildNotRegistered) is replayed
 // with the code that is here. If that fits, the run goes on, and is in Report.Unparked;
 // otherwise nothing is written, and it stays in Report.Stuck. A build that has parked a run itself is not tried
-// again, nor is a workflow whose policy is not ResumeOnBoot.
+// again, nor is a workflow whose policy is not ResumeOnBoot. One whose outcome could not be recorded
+// (CodeUnrecorded) is tried by another build alone (Options.Build): its call is made again.
 //
 // Runs that were cut off or stopped go on first, and then those that are due may be claimed. The runs
 // that wait are compared with their events meanwhile: nothing has to wait for that but a due run that

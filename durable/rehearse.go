@@ -123,7 +123,12 @@ func (d operators) Reopen(ctx context.Context, row *store.Run) (fits bool, err e
 		return false, err
 	}
 	by, _ := v.Past.HolderAt(math.MaxInt64)
-	if row.Code == CodeDefinitionChanged && by != nil && by.IsBuild(e.program.build) {
+	switch {
+	case row.Code == CodeDefinitionChanged && by != nil && by.IsBuild(e.program.build):
+		return false, nil
+	case row.Code == CodeUnrecorded && (by == nil || !by.IsOtherBuild(e.program.build)):
+		// Its history fits. The call is made again, and its body runs again: only by code that may
+		// record another outcome, or each boot would run it.
 		return false, nil
 	}
 	found, misfit := d.Rehearse(ctx, v.Row, v.Events, nil, "", false)

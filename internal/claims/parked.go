@@ -8,15 +8,16 @@ import (
 	"github.com/holdfast-dev/holdfast/store"
 )
 
-// A run is parked when the code that had it did not fit its history. That says nothing of other
-// code: after a roll-out was taken back, or was followed by a mended one, the run fits again. So
-// each Recover replays such runs with the code that is here, and continues those that fit.
-// Nothing is written about the others, so a program may look as often as it is started.
+// A run is parked when the code that had it did not fit its history, or when an outcome could not be
+// recorded. That says nothing of other code: after a roll-out was taken back, or was followed by a
+// mended one, the run fits again, or records something else. So each Recover replays such runs with
+// the code that is here, and continues those that fit. Nothing is written about the others, so a
+// program may look as often as it is started.
 
 // mayFit reports whether a parked run may be one that the code of this program fits.
 func (rc *Recovery) mayFit(row *store.Run) bool {
 	switch row.Code {
-	case stuck.CodeDefinitionChanged, stuck.CodeUndecodable, stuck.CodeChildNotRegistered:
+	case stuck.CodeDefinitionChanged, stuck.CodeUndecodable, stuck.CodeChildNotRegistered, stuck.CodeUnrecorded:
 		return rc.o.Program.Has(row.Workflow, row.Version) && rc.o.Program.OnBoot(row.Workflow, row.Version) == Resume
 	}
 	return false

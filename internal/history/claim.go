@@ -33,6 +33,17 @@ func (c *Holder) IsBuild(build string) bool {
 	return build != "" && c.Build == build && !strings.HasSuffix(build, DirtyBuild)
 }
 
+// IsOtherBuild reports whether the holder is known to have been of another build than this one.
+func (c *Holder) IsOtherBuild(build string) bool {
+	return build != "" && c.Build != "" && c.Build != build
+}
+
+// IsCode reports whether the holder is known to have had the code that this executor of this build
+// has: it is of the same build, or is the executor itself.
+func (c *Holder) IsCode(build, executor string) bool {
+	return c.IsBuild(build) || c.executor == executor
+}
+
 // DirtyBuild ends the name of a build whose files are not those of its revision.
 const DirtyBuild = "+dirty"
 

@@ -233,7 +233,10 @@ func (b *Builder) interruptedVerdict(o *Outline, v *Verdict) {
 			v.Error = row.Reason
 		}
 		more := say("It goes on when somebody resumes it.")
-		if tried(row.Code) {
+		switch {
+		case row.Code == "unrecorded":
+			more = say("It goes on when another build calls durable.Recover, or when somebody resumes it.")
+		case tried(row.Code):
 			more = say("It goes on when a program whose code fits calls durable.Recover, or when somebody resumes it.")
 		}
 		v.More = append(v.More, more)

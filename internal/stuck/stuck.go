@@ -61,6 +61,8 @@ func Of(row *store.Run, code, reason string) Run {
 		s.Next = fmt.Sprintf("Engine.Unpause(ctx, %q)", row.ID)
 	case CodeUndecodable:
 		s.Next = fmt.Sprintf("run a program that can read it (Options.Types, Encrypt and Codec; the type in the code), then operate.On(engine).Resume(ctx, %q)", row.ID)
+	case CodeUnrecorded:
+		s.Next = fmt.Sprintf("mend what the reason names: durable.Recover of another build (Options.Build) then continues it, and operate.On(engine).Resume(ctx, %q) makes the call again at once", row.ID)
 	case CodeChildNotRegistered:
 		s.Next = fmt.Sprintf("add the child's workflow to Options.Workflows, and call Recover or operate.On(engine).Resume(ctx, %q); what another program executes is started with durable.Ref", row.ID)
 	case CodeChildMissing:

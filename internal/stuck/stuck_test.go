@@ -22,6 +22,7 @@ func TestTheAdviceFollowsFromTheCode(t *testing.T) {
 		stuck.CodePaused:            `Engine.Unpause(ctx, "order-1")`,
 		stuck.CodeUndecodable:       `run a program that can read it (Options.Types, Encrypt and Codec; the type in the code), then operate.On(engine).Resume(ctx, "order-1")`,
 		stuck.CodeChildMissing:      missing,
+		stuck.CodeUnrecorded:        `mend what the reason names: durable.Recover of another build (Options.Build) then continues it, and operate.On(engine).Resume(ctx, "order-1") makes the call again at once`,
 		stuck.CodeQuarantined:       quarantined,
 		stuck.CodeUnrecoverable:     `look at its events (Engine.History(ctx, "order-1")) and decide from where it goes on`,
 		stuck.CodeOrphaned:          `find the cause, then operate.On(engine).Resume(ctx, "order-1")`,
