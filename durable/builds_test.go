@@ -11,6 +11,7 @@ import (
 
 	"github.com/holdfast-dev/holdfast/durable"
 	"github.com/holdfast-dev/holdfast/operate"
+	"github.com/holdfast-dev/holdfast/store"
 )
 
 // rolling has each of these builds in turn record one step of a run, but the last one,
@@ -83,4 +84,50 @@ func TestWhoseCodeFitsIsToldByTheBuild(t *testing.T) {
 	by = rolling(t, "1", "2", "3")
 	require.False(t, by.First)
 	require.Equal(t, "2", by.Build)
+}
+
+// A body that asks time.Now decides otherwise when it is replayed. In the process that recorded the
+// calls, and in another one of the same build, the code cannot be told to have changed.
+func TestAReplayByTheSameCodeNamesWhatIsNotRecordedAsTheCause(t *testing.T) {
+	const says = "its code decides by something that is not recorded, such as time.Now"
+	for _, how := range []string{"in the same process", "by the same build", "by another build"} {
+		t.Run(how, func(t *testing.T) {
+			inWorld(t, func(t *testing.T, w *world) {
+				began := time.Now()
+				wf := durable.Define("w", func(ctx context.Context, _ int) (int, error) {
+					name := "early"
+					if time.Since(began) > time.Minute {
+						name = "late"
+					}
+					if err := durable.Do(ctx, name, func(context.Context) error { return nil }); err != nil {
+						return 0, err
+					}
+					return 0, durable.Sleep(ctx, time.Hour) // it is unloaded
+				})
+				o := with(wf)
+				if how != "in the same process" {
+					o.Build = "1"
+				}
+				w.boot(t, o)
+				start(t, w, wf, "r", 0)
+				pass(time.Minute)
+				switch how {
+				case "by the same build":
+					w.reboot(t, o)
+				case "by another build":
+					o.Build = "2"
+					w.reboot(t, o)
+				}
+				pass(2 * time.Hour)
+				reason := w.eventually("r", store.Interrupted).Reason
+				require.Contains(t, reason, "late stands where early was recorded")
+				require.Contains(t, reason, "Make it legal", "and the other cause")
+				if how == "by another build" {
+					require.NotContains(t, reason, says)
+				} else {
+					require.Contains(t, reason, says)
+				}
+			})
+		})
+	}
 }

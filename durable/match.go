@@ -82,6 +82,9 @@ type Recorder struct {
 	At       store.Time
 	// First: it is the code that the run was started with.
 	First bool
+	// Same: it is the build, or the very process, that met the difference. Then the code most
+	// likely decides by something that is not recorded.
+	Same bool
 }
 
 // String names the code: "the code it was started with", or its version and build and

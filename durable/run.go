@@ -266,6 +266,7 @@ func (r *run) isLoaded() bool {
 // call runs the workflow function.
 func (r *run) call() (output []byte, err error) {
 	r.matching.Past, r.matching.Steps, r.matching.Version = r.past, r.def.steps, r.def.version
+	r.matching.Build, r.matching.Executor = r.eng.program.build, r.eng.id
 	r.matching.ByName = r.past != nil && (r.def.byName || r.past.Forced)
 	root := newScope(r, "")
 	root.trace = r.spans.Root()

@@ -6,7 +6,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/holdfast-dev/holdfast/internal/history"
 	"github.com/holdfast-dev/holdfast/store"
 )
 
@@ -87,10 +86,20 @@ func (d *Difference) sentence(recorded string) string {
 	return fmt.Sprintf("%s stands where %s was recorded%s.", d.Call, recorded, what)
 }
 
-// advice says what was edited and what to do about it. Following it heals the run:
+// advice says what was edited and what to do about it. If the code is the one that recorded the
+// call, most likely nothing was edited.
+func (d *Difference) advice() string {
+	if d.RecordedBy.Same {
+		return "The build that recorded this replays it now. So its code decides by something that is not recorded, such as time.Now, math/rand or the order of a map: " +
+			"take it from durable.Now, durable.Rand or a step. Or the code was changed, and its build has kept its name:\n" + d.edited()
+	}
+	return d.edited()
+}
+
+// edited says what was edited and what to do about it. Following it heals the run:
 // Patched is false for a run that has recorded a call here without its marker,
 // whatever was edited.
-func (d *Difference) advice() string {
+func (d *Difference) edited() string {
 	recorded := ""
 	if d.Ordinal-1 < len(d.Recorded) {
 		recorded = d.Recorded[d.Ordinal-1]
@@ -131,6 +140,7 @@ type Recorder struct {
 	Executor string
 	At       store.Time
 	First    bool
+	Same     bool
 }
 
 // String names the code: "the code it was started with", or its version and build and
@@ -155,12 +165,11 @@ func (r Recorder) String() string {
 	return "the code that recorded it: " + strings.Join(parts, ", ")
 }
 
-// recorder returns who had the run when event seq was recorded; version is that of a
-// run that was never pinned to another one.
-func recorder(p *history.Past, seq int64, version string) Recorder {
-	c, first := p.HolderAt(seq)
+// recorder returns who had the run when event seq was recorded.
+func (r *Run) recorder(seq int64) Recorder {
+	c, first := r.Past.HolderAt(seq)
 	if c == nil {
 		return Recorder{}
 	}
-	return Recorder{Version: cmp.Or(c.Version, version), Build: c.Build, Executor: c.Name, At: c.At, First: first}
+	return Recorder{Version: cmp.Or(c.Version, r.Version), Build: c.Build, Executor: c.Name, At: c.At, First: first, Same: c.IsCode(r.Build, r.Executor)}
 }

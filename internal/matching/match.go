@@ -202,5 +202,5 @@ func (rp *Replay) recordedBy() Recorder {
 	if rp.run.Past == nil || len(rp.hist) == 0 {
 		return Recorder{}
 	}
-	return recorder(rp.run.Past, rp.hist[len(rp.hist)-1].Seq, rp.run.Version)
+	return rp.run.recorder(rp.hist[len(rp.hist)-1].Seq)
 }

@@ -34,6 +34,8 @@ type Run struct {
 	ByName  bool          // calls are matched by name alone
 	Steps   []string      // names that the code declares for the workflow function; nil: none
 	Version string        // of the code
+	// Build and Executor are those that replay the run. Build may be empty.
+	Build, Executor string
 
 	mu       sync.Mutex
 	uncalled []string // recorded calls that this code did not make
