@@ -137,6 +137,9 @@ func (s *Sealer) EncodeAny(limit int, v any) ([]byte, error) {
 
 // encoded returns the encoding of v, unless that is too large.
 func (s *Sealer) encoded(info *typeInfo, v any, limit int) ([]byte, error) {
+	if info.hidden != nil && s.plainJSON {
+		return nil, info.hidden
+	}
 	data, err := s.marshal(info, v)
 	if err != nil {
 		return nil, fmt.Errorf("the codec %s refuses it: %w", s.codecName, s.Unquoted(err))

@@ -33,6 +33,8 @@ type typeInfo struct {
 	times bool
 	// ownEncode, ownDecode: JSON calls user methods on it.
 	ownEncode, ownDecode bool
+	// hidden says that JSON keeps nothing of it; see flat.Hidden.
+	hidden error
 }
 
 // header returns the beginning of the envelopes of a type with a codec.
@@ -54,6 +56,7 @@ func infoOf(t reflect.Type) *typeInfo {
 	}
 	i.times = mayHoldTimes(t, map[reflect.Type]bool{})
 	i.ownEncode, i.ownDecode = ownCode(t, map[reflect.Type]bool{})
+	i.hidden = flat.Hidden(t)
 	typeInfos.Store(t, i)
 	return i
 }
