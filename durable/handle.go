@@ -47,7 +47,8 @@ func (w *Workflow[I, O]) Handle(ctx context.Context, id string) (*Run[O], error)
 //   - *InterruptedError when it stopped without an outcome and no executor is about to
 //     continue it; the message names the call that does
 //   - ErrNotFound when there is no such run
-//   - the cause of ctx's end; the run goes on
+//   - the cause of ctx's end, or an error that wraps it and says why nothing executes the run;
+//     the run goes on
 //
 // Within a workflow function Wait is for the children it has started: the
 // outcome is recorded, and a replay returns the same one.
@@ -185,6 +186,9 @@ func (w *watchers) told(ctx context.Context, id string) (waiting.Verdict, error)
 	select {
 	case v = <-waiter.C:
 	case <-ctx.Done():
+		if why := waiter.Idle(); why != "" {
+			return v, fmt.Errorf("waiting for run %s: %w; nothing executes it: %s", id, context.Cause(ctx), why)
+		}
 		return v, context.Cause(ctx)
 	case <-w.eng.roster.closed:
 		var told bool
@@ -201,7 +205,7 @@ func (w *watchers) told(ctx context.Context, id string) (waiting.Verdict, error)
 // newLooks returns what looks at the runs that are waited for and not executed here.
 func (w *watchers) newLooks() *waiting.Set {
 	return waiting.New(waiting.Options{
-		Store: w.eng.store, Judge: w.judge, Warn: w.warn, Go: w.eng.roster.loops.Go,
+		Store: w.eng.store, Judge: w.judge, Idle: w.idle, Go: w.eng.roster.loops.Go,
 		Here:  func(id string) bool { return w.eng.roster.active(id) != nil },
 		Near:  w.eng.dormitory.has,
 		First: firstLook, Last: lastLook, NearLast: dormantLook,
@@ -228,28 +232,31 @@ func (w *watchers) judge(row *store.Run, executors func() ([]store.Executor, err
 	return v, false
 }
 
-// warn logs once why nothing will end a run that is waited for here.
-func (w *watchers) warn(row *store.Run, executors func() ([]store.Executor, error)) bool {
+// idle returns why nothing will end a run that is waited for here, and what to do; empty: something
+// will. Unless it was warned of that before, it logs it.
+func (w *watchers) idle(row *store.Run, executors func() ([]store.Executor, error), warned bool) string {
 	e := w.eng
 	here := e.program.defs.find(row.Workflow, row.Version) != nil && (e.claims.Serves(row.Queue) || row.Owner == e.id)
 	if row.Paused || here && e.claims.Recovered() || e.claims.Deferred()[row.ID] || e.roster.isClosing() {
-		return false
+		return ""
 	}
 	all, err := executors()
 	if err != nil {
-		return false
+		return ""
 	}
 	reason, next, ok := stuck.LiveOf(all, e.id).Unended(row, here, e.program.defs.notServed(row))
 	if !ok {
-		return false
+		return ""
 	}
 	// Meanwhile it may have been claimed here: it is read again.
 	now, err := e.store.Load(context.Background(), row.ID, store.Cursor{NoEvents: true})
 	if err != nil || now.Run.Epoch != row.Epoch || now.Run.Status != row.Status || now.Run.Owner == e.id {
-		return false
+		return ""
 	}
-	e.log.AboutRun(slog.LevelWarn, row, "durable: Wait: nothing executes this run", slog.String("reason", reason), slog.String("next", next))
-	return true
+	if !warned {
+		e.log.AboutRun(slog.LevelWarn, row, "durable: Wait: nothing executes this run", slog.String("reason", reason), slog.String("next", next))
+	}
+	return reason + "; " + next
 }
 
 func (w *watchers) runError(row *store.Run) error {

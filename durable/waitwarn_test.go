@@ -2,6 +2,7 @@ package durable_test
 
 import (
 	"context"
+	"strings"
 	"testing"
 	"time"
 
@@ -22,6 +23,11 @@ func TestAWaitThatNothingCanEndSaysSoAtOnce(t *testing.T) {
 		defer stop()
 		_, err := run.Wait(ctx)
 		require.ErrorIs(t, err, context.DeadlineExceeded)
+		told := w.log.find(idleWarning)
+		require.Equal(t, len(told) > 0, strings.Contains(err.Error(), "nothing executes it: "), "%v", err)
+		for _, cause := range []string{"Options.Workflows", "durable.Recover(ctx)"} {
+			require.Equal(t, strings.Contains(strings.Join(told, ""), cause), strings.Contains(err.Error(), cause), "%v", err)
+		}
 	}
 	t.Run("nobody has the code", func(t *testing.T) {
 		inWorld(t, func(t *testing.T, w *world) {
@@ -62,6 +68,22 @@ func TestAWaitThatNothingCanEndSaysSoAtOnce(t *testing.T) {
 			require.Len(t, lines, 1)
 			require.Contains(t, lines[0], "durable.Recover(ctx)")
 			require.Contains(t, lines[0], "in line of queue mails")
+		})
+	})
+	t.Run("somebody takes it after all", func(t *testing.T) {
+		inWorld(t, func(t *testing.T, w *world) {
+			w.boot(t, durable.Options{})
+			run, err := durable.Ref[int, int]("order").Start(w.ctx(), "r", 0)
+			require.NoError(t, err)
+			client := w.ctx()
+			go func() {
+				pass(10 * time.Second)
+				w.boot(t, durable.Options{Workflows: []durable.Definition{step}, UnloadAfter: -1})
+			}()
+			ctx, stop := context.WithTimeout(client, 40*time.Second)
+			defer stop()
+			_, err = run.Wait(ctx)
+			require.Equal(t, context.DeadlineExceeded, err, "it is executed by then")
 		})
 	})
 	t.Run("somebody has it", func(t *testing.T) {

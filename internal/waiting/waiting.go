@@ -21,8 +21,9 @@ type Options struct {
 	// Judge says what those who wait for a run are told, if anything yet. executors reads the
 	// executors, once in a round.
 	Judge func(run *store.Run, executors func() ([]store.Executor, error)) (v Verdict, told bool)
-	// Warn is told of a run that was read and goes on, until it has warned of it; nil: nobody is.
-	Warn func(run *store.Run, executors func() ([]store.Executor, error)) (warned bool)
+	// Idle returns why nothing will end a run that was read and goes on, empty if something
+	// will. It warns of that, unless warned is set: it has done so before. nil: nobody is asked.
+	Idle func(run *store.Run, executors func() ([]store.Executor, error), warned bool) (why string)
 	// Go begins a goroutine that ends soon after Stop.
 	Go func(func())
 	// First is the pause after the first look at a run, and Last the longest one, where no
@@ -66,7 +67,8 @@ type awaited struct {
 	pause   time.Duration // until the next look
 	urgent  bool
 	looks   int
-	warned  bool // used by the goroutine alone
+	warned  bool   // used by the goroutine alone
+	idle    string // as Idle said at the last look
 }
 
 // A Waiter waits for one run.
@@ -117,6 +119,16 @@ func (s *Set) Join(id string) *Waiter {
 		s.o.Go(s.loop)
 	}
 	return w
+}
+
+// Idle returns why nothing will end the run, as far as was seen at the last look.
+func (w *Waiter) Idle() string {
+	w.s.mu.Lock()
+	defer w.s.mu.Unlock()
+	if w.run == nil {
+		return ""
+	}
+	return w.run.idle
 }
 
 // Leave ends the wait.
@@ -311,8 +323,12 @@ func (s *Set) load(runs []*awaited) {
 	for i, l := range store.LoadAll(s.ctx, s.o.Store, cursors) {
 		if v, told := s.judge(&l, executors); told {
 			s.tell(runs[i], v)
-		} else if s.o.Warn != nil && !runs[i].warned {
-			runs[i].warned = s.o.Warn(&l.History.Run, executors)
+		} else if s.o.Idle != nil {
+			why := s.o.Idle(&l.History.Run, executors, runs[i].warned)
+			runs[i].warned = runs[i].warned || why != ""
+			s.mu.Lock()
+			runs[i].idle = why
+			s.mu.Unlock()
 		}
 	}
 }
