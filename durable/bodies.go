@@ -16,6 +16,7 @@ type bodies struct {
 	// resting gets a value when there is none left and the run is dead.
 	resting chan struct{}
 	under   underWay
+	saving  atomic.Int32           // calls of theirs that wait for the store to record their progress
 	exited  atomic.Pointer[string] // key of the step whose body has ended a goroutine of the run's
 
 	mu    sync.Mutex

@@ -283,7 +283,7 @@ func (e *Engine) leftBehind() error {
 		_ = r.die(&death{kind: deathLost, err: ErrShutdown})
 		if waits := slices.Contains(unanswered, r.id); b == nil && !waits && !r.isLoaded() { // the store has not answered its creation, or its load
 			unanswered = append(unanswered, r.id)
-		} else if b != nil || !waits {
+		} else if b != nil && r.bodies.saving.Load() == 0 || !waits {
 			deaf = append(deaf, fmt.Sprintf("run %s in %s", r.id, at))
 		}
 	}

@@ -69,7 +69,9 @@ func saveProgress[T any](ctx context.Context, call, slot string, v T) error {
 	ev := st.newEvent(store.ProgressSaved, a.number, history.Encode(&history.Progress{Input: st.inputHash(), Slot: slot}))
 	ev.Payload = env
 	w := &commit.Write{Events: []store.Event{ev}}
-	if err := r.write(w); err != nil {
+	r.bodies.saving.Add(1)
+	err = r.write(w)
+	if r.bodies.saving.Add(-1); err != nil {
 		return err
 	}
 	st.call.scope.preface = preface{}

@@ -162,9 +162,9 @@ func (s *scope) begin(c *call, name string, kind history.CallKind) error {
 	}
 	c.key = s.memory.keys.Join(s.path, nd.escaped, nd.calls+1)
 	c.ordinal = s.replay.Next() // a call that is refused here comes after those before it, and is no wait
-	if len(c.key) > store.MaxKey {
-		s.end()
-		return &store.NameError{Kind: "key", Value: c.key[:80], Reason: fmt.Sprintf("is %d bytes long; at most %d are allowed", len(c.key), store.MaxKey)}
+	if err := checkKey(c.key, kind); err != nil {
+		s.end() // it is not matched, since the history does not have it
+		return err
 	}
 	err = s.replay.match(c, kind)
 	switch {
@@ -206,15 +206,23 @@ func (s *scope) begin(c *call, name string, kind history.CallKind) error {
 	return nil
 }
 
+// checkKey returns why a call of this kind cannot have this key.
+func checkKey(key string, kind history.CallKind) error {
+	most, whose := store.MaxKey, ""
+	if kind == history.CallMap {
+		most, whose = store.MaxKey-history.ItemRoom, " for a Map, whose items have longer ones"
+	}
+	if len(key) <= most {
+		return nil
+	}
+	return &store.NameError{Kind: "key", Value: key[:80], Reason: fmt.Sprintf("is %d bytes long; at most %d are allowed%s", len(key), most, whose)}
+}
+
 // mayPlace returns why c, which the history does not have, gets no place in it.
 func (s *scope) mayPlace(c *call, kind history.CallKind) error {
 	if s.ended {
 		s.replay.TakeBack()
 		return s.goesBeyond(c.name)
-	}
-	if kind == history.CallMap && len(c.key)+history.ItemRoom > store.MaxKey {
-		s.replay.TakeBack()
-		return &store.NameError{Kind: "key", Value: c.key[:80], Reason: fmt.Sprintf("is %d bytes long; at most %d are allowed for a Map, whose items have longer ones", len(c.key), store.MaxKey-history.ItemRoom)}
 	}
 	if err := s.stopped(); err != nil {
 		if kind == history.CallFirst {

@@ -6,6 +6,7 @@
 //	world.go      what a world is, and Run
 //	program.go    what a workflow does, as a tree
 //	perform.go    does it with durable calls; body.go is what their bodies do
+//	drain.go      takes many signals, and asks how much work each of them was
 //	generate.go   makes worlds from seeds, and mutates those that showed something new
 //	interpret.go  what a program may come to, knowing nothing of durability
 //	process.go    an engine that is opened, killed, closed and opened again

@@ -118,3 +118,35 @@ func TestCloseDoesNotBlameTheCodeOfAChildWhoseStartIsUnanswered(t *testing.T) {
 		},
 	})
 }
+
+// A Map was refused because the keys of its items would be too long, and another call took its
+// place. When the branch was replayed, the Map was compared with that call: the run was parked
+// as changed.
+func TestAMapThatWasRefusedForItsKeysIsRefusedAgainWhenItIsReplayed(t *testing.T) {
+	p := sim.Program{
+		{Do: "map", Max: 1, Handled: true, Body: sim.Program{{Do: "step"}}}, {Do: "step"}, {Do: "sleep", For: 3 * time.Minute},
+	}
+	for range 5 {
+		p = sim.Program{{Do: "go", Body: sim.Program{{Do: "block", Body: p}}}}
+	}
+	sim.Run(t, sim.World{Unload: 1, Names: 681, Program: p})
+}
+
+// The body of a step was saving its progress when the store stopped answering. Close said that
+// the code of the step ignores its context.
+func TestCloseDoesNotBlameABodyWhoseProgressIsUnanswered(t *testing.T) {
+	sim.Run(t, sim.World{
+		Runs: 2,
+		Program: sim.Program{
+			{Do: "mapseq", Max: 1, Body: sim.Program{
+				{Do: "progress", Max: 1},
+			}},
+		},
+		Faults: []sim.Fault{
+			{On: "step_started", Nth: 1, Do: "slow after", For: 90 * time.Second},
+		},
+		Acts: []sim.Act{
+			{On: "item_completed", Nth: 1, Do: "close"},
+		},
+	})
+}

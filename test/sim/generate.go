@@ -6,6 +6,8 @@ import (
 	"math/rand/v2"
 	"slices"
 	"time"
+
+	"github.com/holdfast-dev/holdfast/store"
 )
 
 // A Generator makes worlds. What it makes of a seed depends on nothing else, unless it has
@@ -29,6 +31,9 @@ func pick[T any](g *Generator, of ...T) T { return of[g.rng.IntN(len(of))] }
 
 // world makes a world.
 func (g *Generator) world() World {
+	if g.rng.IntN(300) == 0 {
+		return World{Unload: pick(g, 0, time.Nanosecond, -1), Program: Program{{Do: Drain, Max: pick(g, 100, 400, 800)}, {Do: Step}}}
+	}
 	w := World{
 		Engines: pick(g, 1, 1, 1, 2, 2, 3, 5), Runs: pick(g, 1, 1, 1, 2, 3),
 		Unload: pick(g, 0, 0, time.Nanosecond, time.Minute, -1),
@@ -53,7 +58,7 @@ func (g *Generator) world() World {
 	w.Program.oneAsDerived()
 	g.tighten(&w)
 	if g.chance(6) {
-		w.Names = pick(g, 172, 172, 173, 115, 116, 165+g.rng.IntN(12)) // the keys of two or three nested calls are about as long as one may be
+		g.longKeys(&w)
 	}
 	if g.chance(7) {
 		g.clocks(&w)
@@ -78,6 +83,23 @@ func (g *Generator) largeProgram() (p Program) {
 		}
 	})
 	return p
+}
+
+// longKeys begins the program with a Map at such a depth, and with names of such a length, that
+// its key, or those of its items, are about as long as one may be.
+func (g *Generator) longKeys(w *World) {
+	depth := 6 + g.rng.IntN(4)
+	p := Program{{Do: pick(g, Map, Map, MapSeq), Max: 1 + g.rng.IntN(3), Handled: g.chance(70), Body: Program{{Do: Step}}}, {Do: Step}}
+	room := store.MaxKey - pick(g, 0, 0, 1, 2, 3, 13) - (depth - 1)
+	for range depth - 1 {
+		outer := Node{Do: pick(g, Go, Group, Map), Max: 1, Body: Program{{Do: Block, Body: p}}}
+		if outer.Do == Map {
+			room -= len("[0]")
+		}
+		p = Program{outer}
+	}
+	w.Program = append(p, w.Program...)
+	w.Names = room / depth
 }
 
 // tighten has two things happen nearly at once that seldom do by chance.
@@ -339,13 +361,13 @@ func (h *Hunt) Took(w World, r Result) {
 	}
 }
 
-// Proof is the line from which docs/proof.md is made.
+// Proof is what docs/proof.md says of the worlds.
 func (h *Hunt) Proof() string {
 	faults := 0
 	for _, n := range h.Fired {
 		faults += n
 	}
-	return fmt.Sprintf("proof: sim worlds=%d events=%d acts=%d faults=%d pairs=%d failures=%d", h.Worlds, h.Events, h.Acts, faults, len(h.Coverage.pairs), h.Failures)
+	return fmt.Sprintf("worlds=%d events=%d acts=%d faults=%d pairs=%d failures=%d", h.Worlds, h.Events, h.Acts, faults, len(h.Coverage.pairs), h.Failures)
 }
 
 // String prints the totals.

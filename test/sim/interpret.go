@@ -99,7 +99,8 @@ func (n *Node) branches(shaken bool) fate {
 	return fate{succeeds: f.succeeds && then.succeeds, fails: f.fails || then.fails, breaks: then.breaks}
 }
 
-// shaken reports whether processes of a world may end, or lose their runs.
+// shaken reports whether processes of a world may end, or lose their runs, or bodies are ended
+// by what people do.
 func (w *World) shaken() bool {
 	for _, f := range w.Faults {
 		if f.Do.disrupts(f.For) {
@@ -107,7 +108,7 @@ func (w *World) shaken() bool {
 		}
 	}
 	for _, a := range w.Acts {
-		if a.Do == KillProcess || a.Do == SetClock || a.Do == CloseProcess || a.Do == PauseRun {
+		if a.Do == KillProcess || a.Do == SetClock || a.Do == CloseProcess || a.Do == PauseRun || a.Do == JumpBack {
 			return true
 		}
 	}

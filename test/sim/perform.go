@@ -128,6 +128,8 @@ func (x *pass) call(ctx context.Context, scope, path string, n *Node) (string, e
 		return "", err
 	case Await:
 		return x.await(ctx, path, n)
+	case Drain:
+		return "", x.drain(ctx, path, n)
 	case Publish:
 		return "", durable.Publish(ctx, "state", path)
 	case Tag:
@@ -145,7 +147,8 @@ func (x *pass) call(ctx context.Context, scope, path string, n *Node) (string, e
 // name returns the name of the call of a node.
 func (x *pass) name(n *Node) string {
 	name := string(n.Do)
-	return name + strings.Repeat("%", max(0, x.sim.world.Names-len(name))) // which is three bytes in a key
+	more := max(0, x.sim.world.Names-len(name))
+	return name + strings.Repeat("%", more/3) + strings.Repeat("x", more%3) // "%" is three bytes in a key
 }
 
 // await waits for a signal. It waits again after one of a wrong type.

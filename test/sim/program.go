@@ -22,6 +22,7 @@ const (
 	Once     Kind = "once"
 	Sleep    Kind = "sleep"
 	Await    Kind = "await"  // a signal of its own name; For is its time-out, 0: none
+	Drain    Kind = "drain"  // takes Max signals of its own name, which are all there before
 	Draw     Kind = "draw"   // Now, NewID and Rand as a step's input
 	Nested   Kind = "nested" // a Retry whose body makes a durable call, which is refused
 	Publish  Kind = "publish"

@@ -76,6 +76,7 @@ type sim struct {
 	heads     map[string]int64            // last Seq that was seen, by run
 	sums      map[string]map[int64]uint32 // of the events that were seen, by run and Seq
 	paths     map[string]string           // the part of the program that a run performs
+	fedTo     map[string]bool             // the nodes that were sent their signals, by run and path
 	waiting   []*Act                      // acts whose event has not happened
 	well      bool                        // no more faults and acts
 	ending    bool                        // no more processes
@@ -92,7 +93,7 @@ type sim struct {
 func newSim(w World) *sim {
 	s := &sim{
 		world: w, counts: map[string]int{}, happened: map[string]int{},
-		last: map[string]store.Event{}, verbose: os.Getenv("HOLDFAST_SIM_VERBOSE") != "", heads: map[string]int64{}, sums: map[string]map[int64]uint32{}, paths: map[string]string{}, fired: map[Harm]int{}, trail: newTrail(),
+		last: map[string]store.Event{}, verbose: os.Getenv("HOLDFAST_SIM_VERBOSE") != "", heads: map[string]int64{}, sums: map[string]map[int64]uint32{}, paths: map[string]string{}, fired: map[Harm]int{}, fedTo: map[string]bool{}, trail: newTrail(),
 	}
 	s.ledger = newLedger(s)
 	s.line = &lineBook{last: map[string]turn{}, any: map[string]int{}, woken: map[string]bool{}, spared: map[string]bool{}}

@@ -207,6 +207,9 @@ func (s *sim) quiesce() {
 		return op.PauseSchedule(ctx, tickName, "enough")
 	})
 	time.Sleep(time.Minute) // for what is decided to be started
+	if s.world.slow() {
+		time.Sleep(5 * time.Minute) // for calls of the store that stand still
+	}
 	s.judgeTicks()
 }
 

@@ -189,6 +189,9 @@ func smallerNodes(n Node) (all []Node) {
 		add(func(m *Node) { m.Fails, m.How = 0, "" })
 		add(func(m *Node) { m.Fails-- })
 	}
+	if n.Max > 8 {
+		add(func(m *Node) { m.Max /= 2 })
+	}
 	if n.Max > 1 {
 		add(func(m *Node) { m.Max-- })
 	}

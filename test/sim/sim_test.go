@@ -2,7 +2,6 @@ package sim_test
 
 import (
 	"flag"
-	"fmt"
 	"os"
 	"runtime"
 	"runtime/debug"
@@ -10,6 +9,7 @@ import (
 	"time"
 
 	"github.com/holdfast-dev/holdfast/test/sim"
+	"github.com/holdfast-dev/holdfast/test/tried"
 )
 
 func TestOneOfEach(t *testing.T) {
@@ -34,7 +34,7 @@ func TestOneOfEach(t *testing.T) {
 }
 
 var (
-	seeds = flag.Int("seeds", 0, "how many worlds to play; 0: 1,500, with DURABLE_SOAK 100,000")
+	seeds = flag.Int("seeds", 0, "how many worlds to play; 0: 1,500, with DURABLE_SOAK 100,000, and more until they have had 10,000,000 events")
 	first = flag.Uint64("first", 1, "the first seed")
 	stop  = flag.Int("stop", 1, "after how many failures to stop")
 	large = flag.Int("large", 0, "how many of a hundred programs are large ones; with DURABLE_SOAK 32")
@@ -66,14 +66,14 @@ func TestWorlds(t *testing.T) {
 	h := sim.NewHunt()
 	h.Large = *large
 	began := time.Now()
-	failures, n := 0, *seeds
+	failures, n, events := 0, *seeds, 0
 	if n == 0 {
 		n = 1500
 		if os.Getenv("DURABLE_SOAK") != "" {
-			n, h.Large = 100_000, 32
+			n, events, h.Large = 100_000, 10_000_000, 32
 		}
 	}
-	for seed := *first; seed < *first+uint64(n); seed++ {
+	for seed := *first; seed < *first+uint64(n) || h.Events < events; seed++ {
 		if *until > 0 && time.Since(began) > *until {
 			break
 		}
@@ -96,5 +96,5 @@ func TestWorlds(t *testing.T) {
 		}
 	}
 	t.Logf("%s\nin %s", h, time.Since(began).Round(time.Millisecond))
-	fmt.Println(h.Proof())
+	tried.Say(t, "sim", "%s", h.Proof())
 }

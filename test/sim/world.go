@@ -11,7 +11,7 @@ type World struct {
 	Deadline time.Duration // of the root runs; 0: none
 	Grace    time.Duration // Options.Grace; 0: none
 	Drift    int           // how much faster the store's clock goes, in parts of a million
-	Names    int           // how long the names of calls are at least
+	Names    int           // how many bytes the name of a call has at least in a key
 	Queue    *Queue        // that the root runs wait in; nil: none
 	Schedule *Schedule     // that starts runs beside them; nil: none
 	Program  Program       // of each root run
