@@ -157,8 +157,8 @@ func (c *Cluster) Restart() error {
 	for {
 		err := c.start()
 		// The sessions of a server that was killed take a moment to notice, and
-		// the next server refuses to start before they are gone.
-		if err == nil || time.Now().After(deadline) || !strings.Contains(c.LogTail(8), "shared memory block") {
+		// the next server refuses to start before they are gone. Each says in the log that it ends.
+		if err == nil || time.Now().After(deadline) || !strings.Contains(c.LogTail(1000), "shared memory block") {
 			return err
 		}
 	}
