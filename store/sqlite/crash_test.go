@@ -21,7 +21,11 @@ import (
 // Two processes write to one file, and both are killed, again and again:
 // everything they were told is durable is there, and nothing is there by halves.
 func TestWhatWasAcknowledgedSurvivesAKill(t *testing.T) {
-	const lives, processes = 20, 2
+	const processes = 2
+	lives := 20
+	if os.Getenv("DURABLE_SOAK") != "" {
+		lives = 500
+	}
 	path := file(t)
 	seed := uint64(time.Now().UnixNano())
 	t.Logf("seed %d", seed)
@@ -72,7 +76,11 @@ type state struct {
 // A power failure may leave any beginning of the WAL, and noise behind it: what
 // is found is the state after exactly those commits that are in it whole.
 func TestEveryBeginningOfTheWALIsAStateThatWas(t *testing.T) {
-	path, states := written(t)
+	size := int64(180 << 10)
+	if os.Getenv("DURABLE_SOAK") != "" {
+		size *= 5
+	}
+	path, states := written(t, size)
 	db, err := os.ReadFile(path)
 	require.NoError(t, err)
 	wal, err := os.ReadFile(path + "-wal")
@@ -117,9 +125,9 @@ func TestEveryBeginningOfTheWALIsAStateThatWas(t *testing.T) {
 	require.GreaterOrEqual(t, images, 700)
 }
 
-// written leaves a database whose WAL holds a history of commits of all kinds,
-// and returns what each of them led to.
-func written(t *testing.T) (path string, states []state) {
+// written leaves a database whose WAL, of about this size, holds a history of commits of all
+// kinds, and returns what each of them led to.
+func written(t *testing.T, size int64) (path string, states []state) {
 	path = file(t)
 	st := open(t, path, sqlite.Options{})
 	a, b := start(t, st, "a"), start(t, st, "b")
@@ -134,7 +142,7 @@ func written(t *testing.T) (path string, states []state) {
 		now.walSize = info.Size()
 		states = append(states, now)
 	}
-	for i := 0; now.walSize < 180<<10; i++ {
+	for i := 0; now.walSize < size; i++ {
 		switch i % 4 {
 		case 0:
 			commit(t, st, a.plain(1))

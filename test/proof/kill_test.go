@@ -24,6 +24,9 @@ func kills(t *testing.T) int {
 		require.NoError(t, err)
 		return n
 	}
+	if soaking() {
+		return 2000
+	}
 	return 200
 }
 

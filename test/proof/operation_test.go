@@ -13,6 +13,7 @@ import (
 
 	"github.com/holdfast-dev/holdfast/durable"
 	"github.com/holdfast-dev/holdfast/store"
+	"github.com/holdfast-dev/holdfast/test/tried"
 )
 
 // The members of a crowd, which are started at once.
@@ -180,7 +181,7 @@ func TestOfManyRunsUnderKillsFromOutsideNoneIsQuarantinedWithoutThreeDeathsInIts
 			}
 			require.GreaterOrEqual(t, worst, 3, "%s: %s", r.ID, r.Reason)
 		}
-		t.Logf("%d runs, %d kills: %d quarantined, each after three deaths in one step", members, killed, accused)
+		tried.Say(t, "crowd", "store=%s kills=%d runs=%d after_three_deaths_in_a_step=%d innocents=0", o.Backend, killed, members, accused)
 	})
 }
 

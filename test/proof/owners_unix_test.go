@@ -18,6 +18,7 @@ import (
 
 	"github.com/holdfast-dev/holdfast/store"
 	"github.com/holdfast-dev/holdfast/test/pgtest/proxy"
+	"github.com/holdfast-dev/holdfast/test/tried"
 )
 
 // spell is a time in which something held, in µs.
@@ -80,6 +81,7 @@ func TestWhoHasLostARunBeginsNothingMoreAndEndsWhatItHasBegun(t *testing.T) {
 		require.LessOrEqual(t, got.late, walkerCount*len(stopped), "docs/semantics.md, G4: no body begins once the lease has run out")
 		require.LessOrEqual(t, got.watching, walkerLease, "docs/semantics.md, G4: the contexts of bodies under way end")
 		require.LessOrEqual(t, got.all, walkerLease+walkerStep, "no body is longer than that")
+		tried.Say(t, "owners", "store=%s times=%d", o.Backend, rounds)
 	}
 	t.Run("stopped", func(t *testing.T) {
 		t.Parallel()

@@ -16,6 +16,7 @@ import (
 	"github.com/holdfast-dev/holdfast/durable"
 	"github.com/holdfast-dev/holdfast/operate"
 	"github.com/holdfast-dev/holdfast/store"
+	"github.com/holdfast-dev/holdfast/test/tried"
 )
 
 func init() { operations["mailer"] = mailer }
@@ -277,6 +278,7 @@ func TestQueuesKeepTheirRulesThoughProcessesAreKilled(t *testing.T) {
 		b := readBook(t, st, o, queueRules)
 		b.checkAll(t)
 		require.Positive(t, b.count("refused"), "two starts with one key met")
+		tried.Say(t, "queues", "store=%s kills=%d processes=%d wrong=0", o.Backend, kills, life)
 	})
 }
 

@@ -18,6 +18,7 @@ import (
 	"github.com/holdfast-dev/holdfast/durable"
 	"github.com/holdfast-dev/holdfast/operate"
 	"github.com/holdfast-dev/holdfast/store"
+	"github.com/holdfast-dev/holdfast/test/tried"
 )
 
 // operations are the roles of children in the tests of operation.
@@ -182,6 +183,7 @@ func TestARollForthAndBackEndsEveryRunRightOrSaysWhatEndsIt(t *testing.T) {
 				r.settle()
 				r.follow()
 				r.results(6 * each)
+				tried.Say(t, "rolls", "store=%s runs=%d wrong=0", o.Backend, 6*each)
 			})
 		})
 	}

@@ -22,6 +22,7 @@ import (
 	"github.com/holdfast-dev/holdfast/durable"
 	"github.com/holdfast-dev/holdfast/store"
 	"github.com/holdfast-dev/holdfast/test/otlptest"
+	"github.com/holdfast-dev/holdfast/test/tried"
 )
 
 // mortality counts the places that a process comes to: bodies that begin and end,
@@ -435,6 +436,7 @@ func TestTheTraceOfSevenLivesThatAreKilledAtRandomEqualsTheHistory(t *testing.T)
 			backends(t, func(t *testing.T, o orders, r *otlptest.Receiver) {
 				traceID := killedAtRandom(t, o, dice)
 				requireTraceOf(t, o, traceID, r.Spans())
+				tried.Say(t, "traces", "traces=1 lives=%d wrong=0", kills+1)
 			})
 		})
 	}

@@ -10,28 +10,57 @@ import (
 )
 
 // proof is a test that says how much it has tried.
-type proof struct{ name, does, promises, test string }
+type proof struct {
+	name, does, promises string
+	test                 string // "directory.Name"
+	also                 string // how the names of other tests begin that say lines of this name
+}
 
 // proofs are the tests, in the order of the table.
 var proofs = []proof{
-	{"shapes", "every shape of workflow, its process ended before and after every write, and again in its recovery", "G1–G6", "everystore.TestEveryShapeKilledAtAnyWriteOnAnyStoreEndsAsIfItHadNotBeen"},
-	{"acts", "every act of an operator, killed at every write, and called again", "G6, G10", "everystore.TestAnActThatIsKilledAtAnyWriteIsWholeWhenItIsCalledAgain"},
-	{"sim", "worlds of programs, faults of the store, clocks and operators", "G1–G10", "sim.TestWorlds"},
-	{"kills", "real processes ended by SIGKILL at random moments", "G1–G3", "proof.TestNothingAcknowledgedIsLostByAnySIGKILL"},
-	{"store-kills", "processes that write to one SQLite file, ended by SIGKILL", "G1", "sqlite.TestWhatWasAcknowledgedSurvivesAKill"},
-	{"wal", "power failures: every beginning of the WAL in steps of 512 bytes, with and without noise behind it", "G1, G8", "sqlite.TestEveryBeginningOfTheWALIsAStateThatWas"},
-	{"syscalls", "SIGKILL, EIO and ENOSPC at every write and fsync of SQLite, by strace", "G1", "syscalls.TestAFaultAtAnyWriteOrSyncOfSQLite"},
-	{"statements", "an error of each class at each statement of PostgreSQL, until none fires", "G1, G2", "statements.TestAnErrorOfAnyClassAtAnyStatement"},
-	{"cuts", "connections to PostgreSQL cut before, in and after a commit", "G1, G2", "postgres.TestAnswersThatAreCutLoseAndDoubleNothing"},
-	{"terminated", "sessions of PostgreSQL terminated", "G1, G2", "postgres.TestTerminatedBackendsLoseAndDoubleNothing"},
-	{"restarts", "PostgreSQL stopped and killed under load", "G1, G2", "postgres.TestAServerThatIsRestartedUnderLoadLosesAndDoublesNothing"},
-	{"zombies", "processes stopped beyond their lease, which go on when another has their run", "G4", "proof.TestAStoppedProcessCannotWriteOnceAnotherHasTakenItsRun"},
-	{"chaos", "processes of a program that uses the whole API, killed, stopped, ended, cut off; servers restarted; files locked and copied", "G1–G4, G10", "chaos.TestChaosLosesAndDoublesNothing"},
-	{"failover", "the primary of PostgreSQL killed under load, and its replica promoted", "G1, G4", "failover.TestAFailoverUnderLoad"},
+	{"shapes", "every shape of workflow, its process ended before and after every write, and again in its recovery", "G1–G6", "test/everystore.TestEveryShapeKilledAtAnyWriteOnAnyStoreEndsAsIfItHadNotBeen", ""},
+	{"acts", "every act of an operator, killed at every write, and called again", "G6, G10", "test/everystore.TestAnActThatIsKilledAtAnyWriteIsWholeWhenItIsCalledAgain", ""},
+	{"sim", "worlds of programs, faults of the store, clocks and operators", "G1–G10", "test/sim.TestWorlds", ""},
+	{"kills", "real processes ended by SIGKILL at random moments", "G1–G3", "test/proof.TestNothingAcknowledgedIsLostByAnySIGKILL", ""},
+	{"queues", "processes that share queues, ended by SIGKILL: limits, rates, order, turns and keys", "G1, G4", "test/proof.TestQueuesKeepTheirRulesThoughProcessesAreKilled", ""},
+	{"crowd", "processes ended by SIGKILL while one of them has many runs", "G10", "test/proof.TestOfManyRunsUnderKillsFromOutsideNoneIsQuarantinedWithoutThreeDeathsInItsStep", ""},
+	{"rolls", "deployments of another version, forth and back, by SIGTERM and by SIGKILL", "G7", "test/proof.TestARollForthAndBackEndsEveryRunRightOrSaysWhatEndsIt", ""},
+	{"store-kills", "processes that write to one SQLite file, ended by SIGKILL", "G1", "store/sqlite.TestWhatWasAcknowledgedSurvivesAKill", ""},
+	{"wal", "power failures: every beginning of the WAL in steps of 512 bytes, with and without noise behind it", "G1, G8", "store/sqlite.TestEveryBeginningOfTheWALIsAStateThatWas", "TestAPowerFailureAtAnyWriteOf"},
+	{"histories", "clients that compete for runs, sleep beyond their leases and get no answer: is what they saw linearizable?", "G1, G4", "test/histories.TestWhatClientsSawOfAStoreIsLinearizable", ""},
+	{"syscalls", "SIGKILL, EIO and ENOSPC at every write and fsync of SQLite, by strace", "G1", "test/syscalls.TestAFaultAtAnyWriteOrSyncOfSQLite", ""},
+	{"statements", "an error of each class at each statement of PostgreSQL, until none fires", "G1, G2", "test/statements.TestAnErrorOfAnyClassAtAnyStatement", ""},
+	{"cuts", "connections to PostgreSQL cut before, in and after a commit", "G1, G2", "store/postgres.TestAnswersThatAreCutLoseAndDoubleNothing", ""},
+	{"terminated", "sessions of PostgreSQL terminated", "G1, G2", "store/postgres.TestTerminatedBackendsLoseAndDoubleNothing", ""},
+	{"restarts", "PostgreSQL stopped and killed under load", "G1, G2", "store/postgres.TestAServerThatIsRestartedUnderLoadLosesAndDoublesNothing", ""},
+	{"zombies", "processes stopped beyond their lease, which go on when another has their run", "G4", "test/proof.TestAStoppedProcessCannotWriteOnceAnotherHasTakenItsRun", ""},
+	{"owners", "processes stopped beyond their lease or cut off, whose bodies are still running", "G4", "test/proof.TestWhoHasLostARunBeginsNothingMoreAndEndsWhatItHasBegun", ""},
+	{"chaos", "processes of a program that uses the whole API, killed, stopped, ended, cut off; servers restarted; files locked and copied", "G1–G4, G10", "test/chaos.TestChaosLosesAndDoublesNothing", ""},
+	{"failover", "the primary of PostgreSQL killed under load, and its replica promoted", "G1, G4", "test/failover.TestAFailoverUnderLoad", ""},
+	{"traces", "the trace of a run whose processes are killed at random, compared with the history", "G6", "test/traceproof.TestTheTraceOfSevenLivesThatAreKilledAtRandomEqualsTheHistory", ""},
 }
 
 // labels are the keys that tell rows of one test apart.
 var labels = []string{"store", "mode", "driver", "of"}
+
+// Soak returns the arguments of go test for all tests of the table but the worlds of the
+// simulator, which run beside them.
+func Soak() string {
+	var names, dirs []string
+	for _, p := range proofs {
+		dir, name, _ := strings.Cut(p.test, ".")
+		if p.name == "sim" {
+			continue
+		}
+		if names = append(names, name); p.also != "" {
+			names = append(names, p.also)
+		}
+		if !slices.Contains(dirs, "./"+dir) {
+			dirs = append(dirs, "./"+dir)
+		}
+	}
+	return "-run ^(" + strings.Join(names, "|") + ") " + strings.Join(dirs, " ")
+}
 
 // Table makes the table of docs/proof.md of the lines of a run. Numbers of lines with the same
 // name and label are added up; of anything else the last counts.

@@ -1,5 +1,6 @@
 // Command report makes the table of docs/proof.md of the lines that the tests of a `make soak`
-// have said, from standard input, and writes it into the page, with the lines beside it.
+// have said, from standard input, and writes it into the page, with the lines beside it. With
+// -soak it prints the arguments of go test for those tests.
 package main
 
 import (
@@ -15,6 +16,10 @@ import (
 const page, kept = "docs/proof.md", "test/tried/testdata/soak.txt"
 
 func main() {
+	if len(os.Args) == 2 && os.Args[1] == "-soak" {
+		fmt.Println(tried.Soak())
+		return
+	}
 	if err := report(); err != nil {
 		fmt.Fprintln(os.Stderr, "report:", err)
 		os.Exit(1)
