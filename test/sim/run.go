@@ -330,6 +330,7 @@ func (w *World) inTurn() int {
 // settle gives every run what it waits for, and time.
 func (s *sim) settle() {
 	signals := s.world.Program.signals()
+	resumed := map[string]int{}
 	for i := 0; i < patience*s.world.inTurn() && !s.failed(); i++ {
 		rows := s.rows()
 		ended := true
@@ -359,6 +360,9 @@ func (s *sim) settle() {
 				// What only a person continues is continued by one.
 				_, err := operate.On(p.engine()).Resume(ctx, row.ID, operate.ResumeOptions{})
 				s.note("resume of %s, %s: %v", row.ID, row.Code, err)
+				if resumed[row.ID]++; resumed[row.ID] > 20 {
+					s.fail("%s is parked again, however often it is resumed: %s: %s", row.ID, row.Code, row.Reason)
+				}
 			}
 			cancel()
 		}
