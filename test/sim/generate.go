@@ -92,9 +92,12 @@ func (g *Generator) longKeys(w *World) {
 	p := Program{{Do: pick(g, Map, Map, MapSeq), Max: 1 + g.rng.IntN(3), Handled: g.chance(70), Body: Program{{Do: Step}}}, {Do: Step}}
 	room := store.MaxKey - pick(g, 0, 0, 1, 2, 3, 13) - (depth - 1)
 	for range depth - 1 {
-		outer := Node{Do: pick(g, Go, Group, Map), Max: 1, Body: Program{{Do: Block, Body: p}}}
+		outer := Node{Do: pick(g, Go, Group, Map), Body: p}
 		if outer.Do == Map {
+			outer.Max = 1
 			room -= len("[0]")
+		} else if len(p) > 1 { // in one branch
+			outer.Body = Program{{Do: Block, Body: p}}
 		}
 		p = Program{outer}
 	}
