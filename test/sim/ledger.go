@@ -85,6 +85,9 @@ func (x *pass) saw(scope, path string, n *Node, v string, err error) {
 	if x.gone[scope] || x.lineage%2 == 1 || n.Do == Undo {
 		return
 	}
+	if isStop(class) && x.sim.ownerOf(x.run) != x.process.id() {
+		return // another process has had the run, and this one has heard of its cancel first
+	}
 	l := x.sim.ledger
 	l.mu.Lock()
 	defer l.mu.Unlock()
