@@ -86,11 +86,7 @@ func (c *Committer) form(l *leading) {
 	l.flights, l.batch = l.flights[:0], l.batch[:0]
 	if len(ln.queue) == 1 && ln.queue[0].flight == nil && len(ln.queue[0].pending) == 1 {
 		// The usual case of a single run: there is nothing to measure or sort.
-		lg := ln.queue[0]
-		ln.queue[0], ln.queue = nil, ln.queue[:0]
-		lg.takeOff(c.flights.next())
-		lg.queued = nil
-		l.flights = append(l.flights, lg)
+		c.formOfOne(l)
 		return
 	}
 	size, full := 0, false
@@ -128,4 +124,13 @@ func (c *Committer) form(l *leading) {
 	}
 	clear(ln.queue[len(kept):])
 	ln.queue = kept
+}
+
+// formOfOne takes the only run of the queue off it.
+func (c *Committer) formOfOne(l *leading) {
+	lg := l.lane.queue[0]
+	l.lane.queue[0], l.lane.queue = nil, l.lane.queue[:0]
+	lg.takeOff(c.flights.next())
+	lg.queued = nil
+	l.flights = append(l.flights, lg)
 }
