@@ -14,6 +14,8 @@ import (
 	"github.com/holdfast-dev/holdfast/cli/internal/show"
 	"github.com/holdfast-dev/holdfast/cli/internal/target"
 	"github.com/holdfast-dev/holdfast/client"
+	"github.com/holdfast-dev/holdfast/internal/count"
+	"github.com/holdfast-dev/holdfast/internal/host"
 	"github.com/holdfast-dev/holdfast/operate"
 	"github.com/holdfast-dev/holdfast/store"
 )
@@ -29,9 +31,9 @@ type archiveFlags struct{ git, dir, prefix string }
 
 func (f *archiveFlags) register(cmd *cobra.Command) {
 	fl := cmd.Flags()
-	fl.StringVar(&f.git, "git", "", "the archive in this git repository; without it, and without an archive of the program, the one in the current `DIR`")
-	fl.StringVar(&f.dir, "dir", "", "the archive in this `DIR`")
-	fl.StringVar(&f.prefix, "prefix", "", "of the refs in the repository, if not "+archive.DefaultPrefix)
+	fl.StringVar(&f.git, "git", "", "the archive in the git repository `DIR`; without it the program's own archive, or the repository of the current directory")
+	fl.StringVar(&f.dir, "dir", "", "the archive in the directory `DIR`")
+	fl.StringVar(&f.prefix, "prefix", "", "the prefix of the refs, if it is not "+archive.DefaultPrefix)
 }
 
 // openArchive opens the archive that flags name, or else the program's, or else the
@@ -214,7 +216,8 @@ func showHistory(c *invocation, list []past, limit int) error {
 func archiveCommand(a *app) *cobra.Command {
 	var f archiveFlags
 	g := a.group("archive", "List, show, write and restore archived runs", `archive works on the copies of runs that are kept outside of the store: in a git
-repository, one ref a run, or in a directory. docs/archive.md says what they hold.`, `  durable archive list --git /srv/history.git
+repository, one ref a run, or in a directory. What they hold:
+`+host.Page("archive.md"), `  durable archive list --git /srv/history.git
   durable archive show order-40
   durable archive store order-40 --dir /srv/history`)
 	with := func(cmd *cobra.Command) *cobra.Command { f.register(cmd); return cmd }
@@ -274,7 +277,7 @@ func showArchived(c *invocation, f archiveFlags, id string) error {
 	}{e.Run, kind, e.Trace}, func() {
 		out := c.out
 		out.Printf("%s  %s  %s\n", show.Escape(e.ID), show.Escape(e.Workflow), e.Status)
-		out.Printf("Started  %s, took %s, %s\n", out.At(store.TimeOf(e.CreatedAt)), show.Length(time.Duration(e.DurationMS)*time.Millisecond), show.Plural(len(e.Trace), "event"))
+		out.Printf("Started  %s, took %s, %s\n", out.At(store.TimeOf(e.CreatedAt)), show.Length(time.Duration(e.DurationMS)*time.Millisecond), count.Of(len(e.Trace), "event"))
 		for _, line := range [][2]string{{"Input", string(e.Input)}, {"Output", string(e.Output)}, {"Error", e.Error}, {"Asks", e.Prompt}, {"Hidden", e.Hidden}} {
 			if line[1] != "" {
 				out.Printf("%-8s %s\n", line[0], show.Escape(line[1]))

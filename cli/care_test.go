@@ -70,7 +70,7 @@ func TestARepairSaysBehindWhatTheRunGoesOn(t *testing.T) {
 	db.MustExec(`DELETE FROM durable_events WHERE type = 'workflow_completed'`)
 	db.MustExec(`UPDATE durable_events SET data = '{"x":1}' WHERE key = 'add#3'`)
 	fixed := d.ok("shop durable checkpoints repair order-42")
-	require.Contains(t, fixed.out, "It goes on behind add#2.")
+	require.Contains(t, fixed.out, "It goes on after add#2.")
 	require.NotContains(t, fixed.out, "Next: add#2")
 }
 

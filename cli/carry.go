@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/holdfast-dev/holdfast/cli/internal/show"
+	"github.com/holdfast-dev/holdfast/internal/count"
 	"github.com/holdfast-dev/holdfast/operate"
 	"github.com/holdfast-dev/holdfast/store"
 )
@@ -131,7 +132,7 @@ func imported(c *invocation, got operate.Imported, err error) error {
 		return err
 	}
 	return c.print(map[string]any{"id": got.RunID, "workflow": got.Workflow, "status": got.Status, "events": got.Events}, func() {
-		c.out.Printf("Imported %s: %s, %s.\n", show.Escape(got.RunID), got.Status, show.Plural(got.Events, "event"))
+		c.out.Printf("Imported %s: %s, %s.\n", show.Escape(got.RunID), got.Status, count.Of(got.Events, "event"))
 		if got.Status == store.Interrupted {
 			c.say("Resume with: %s", c.self("resume", got.RunID))
 		}
@@ -166,7 +167,7 @@ func deleteRun(c *invocation, id string, dryRun, yes bool) error {
 	if s.Live && !s.Terminal() {
 		return show.Refused("in_progress", c.follow(id), "%s", c.inProgress(id, s.Owner))
 	}
-	what := fmt.Sprintf("%s (%s, %s)", id, s.Status, show.Plural(int(s.LastSeq), "event"))
+	what := fmt.Sprintf("%s (%s, %s)", id, s.Status, count.Of(int(s.LastSeq), "event"))
 	if dryRun {
 		return c.print(cleaned{Removed: 1, IDs: []string{id}, DryRun: true}, func() {
 			c.out.Printf("Would delete %s.\nDry run: nothing changed. Apply: %s\n", show.Escape(what), c.self("checkpoints", "delete", id, "--yes"))

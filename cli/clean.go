@@ -11,6 +11,7 @@ import (
 
 	"github.com/holdfast-dev/holdfast/cli/internal/show"
 	"github.com/holdfast-dev/holdfast/durable"
+	"github.com/holdfast-dev/holdfast/internal/count"
 	"github.com/holdfast-dev/holdfast/operate"
 	"github.com/holdfast-dev/holdfast/store"
 )
@@ -46,7 +47,7 @@ stays, unless --force: an archive has what has ended, and what waits.`,
 				}
 			}
 			if set("keep") && keep < 1 {
-				return show.Usage("--keep %d: at least one; --all removes all of them", keep)
+				return show.Usage("--keep %d: keep at least one; --all removes them all", keep)
 			}
 			if set("keep") && !set("older-than") {
 				age = 0 // age does not count
@@ -82,11 +83,11 @@ func days(s string) (time.Duration, error) {
 		if f, err := strconv.ParseFloat(n, 64); err == nil && f >= 0 && f < 36500 {
 			return time.Duration(f * 24 * float64(time.Hour)), nil
 		}
-		return 0, show.Usage("%q is no number of days", s)
+		return 0, show.Usage("%q is not a number of days", s)
 	}
 	d, err := time.ParseDuration(s)
 	if err != nil || d < 0 {
-		return 0, show.Usage("%q is no age; write 36h or 7d", s)
+		return 0, show.Usage("%q is not an age; write 36h or 7d", s)
 	}
 	return d, nil
 }
@@ -110,27 +111,27 @@ func clean(c *invocation, o operate.CleanOptions, dryRun, yes bool) error {
 	seen := store.Deletion{RunIDs: would.IDs, Epochs: would.Epochs, Force: o.Idle}
 	ids := seen.RunIDs
 	if n := would.Unarchived; n > 0 {
-		c.say("Kept: %s that the archive does not have yet, or would bring back. With --force they are removed all the same.", show.Plural(n, "session"))
+		c.say("Kept: %s that the archive does not have yet, or would bring back. With --force they are removed all the same.", count.Of(n, "session"))
 	}
 	if n := would.Kept - would.Unarchived; o.All && n > 0 {
-		c.say("Kept: %s executed at the moment, or whose parent stays.", show.Plural(n, "session"))
+		c.say("Kept: %s executed at the moment, or whose parent stays.", count.Of(n, "session"))
 	}
 	if dryRun {
 		return c.print(cleaned{len(ids), would.Unarchived, ids, true}, func() {
 			for _, id := range ids {
 				c.out.Printf("%s\n", show.Escape(id))
 			}
-			c.out.Printf("Dry run: nothing changed. %s would be removed.\n", show.Plural(len(ids), "session"))
+			c.out.Printf("Dry run: nothing changed. %s would be removed.\n", count.Of(len(ids), "session"))
 		})
 	}
 	if len(ids) > 0 {
-		if err := confirm(c, yes, "Remove %s for good?", show.Plural(len(ids), "session")); err != nil {
+		if err := confirm(c, yes, "Remove %s for good?", count.Of(len(ids), "session")); err != nil {
 			return err
 		}
 	}
 	n := removeSeen(c, l.Store, seen)
 	return c.print(cleaned{Removed: n, Unarchived: would.Unarchived}, func() {
-		c.out.Printf("Removed %s.\n", show.Plural(n, "session"))
+		c.out.Printf("Removed %s.\n", count.Of(n, "session"))
 	})
 }
 

@@ -9,6 +9,7 @@ import (
 
 	"github.com/holdfast-dev/holdfast/cli/internal/show"
 	"github.com/holdfast-dev/holdfast/cli/internal/target"
+	"github.com/holdfast-dev/holdfast/internal/count"
 	"github.com/holdfast-dev/holdfast/operate"
 	"github.com/holdfast-dev/holdfast/store"
 )
@@ -80,16 +81,16 @@ func doctor(c *invocation, reads int64) error {
 	for _, n := range counts {
 		total += n
 	}
-	add("store", "ok", "", "%s, %s", storeKind(l.Store), show.Plural(int(total), "run"))
+	add("store", "ok", "", "%s, %s", storeKind(l.Store), count.Of(total, "run"))
 	checkExecutors(c, l, add)
 	stuck, err := operate.On(l.Engine).Stuck(c.ctx, doctorStuck)
 	switch {
 	case err != nil:
 		add("stuck", "problem", "", "%s", err)
 	case len(stuck) >= doctorStuck:
-		add("stuck", "warning", c.self("stuck"), "%s or more cannot go on", show.Plural(len(stuck), "run"))
+		add("stuck", "warning", c.self("stuck"), "%s or more cannot go on", count.Of(len(stuck), "run"))
 	case len(stuck) > 0:
-		add("stuck", "warning", c.self("stuck"), "%s cannot go on", show.Plural(len(stuck), "run"))
+		add("stuck", "warning", c.self("stuck"), "%s cannot go on", count.Of(len(stuck), "run"))
 	default:
 		add("stuck", "ok", "", "nothing")
 	}
@@ -114,7 +115,7 @@ func checkSchema(c *invocation, add adder) {
 	case err != nil:
 		add("schema", "problem", "", "%s", err)
 	case len(p.Steps) > 0:
-		add("schema", "warning", c.self("schema", "status"), "%d of %d", p.Have, p.Know)
+		add("schema", "warning", c.self("schema", "status"), "version %d; this program needs %d", p.Have, p.Know)
 	default:
 		add("schema", "ok", "", "%d", p.Have)
 	}
@@ -137,7 +138,7 @@ func checkExecutors(c *invocation, l *target.Local, add adder) {
 	case err != nil:
 		add("executors", "problem", "", "%s", err)
 	case left[""] > 0:
-		add("executors", "warning", c.self("sessions", "ls", "--resumable"), "%d live; %s left by a process that is gone", live, show.Plural(int(left[""]), "run"))
+		add("executors", "warning", c.self("sessions", "ls", "--resumable"), "%d live; %s left by a process that is gone", live, count.Of(left[""], "run"))
 	default:
 		add("executors", "ok", "", "%d live", live)
 	}
@@ -172,9 +173,9 @@ func checkIntegrity(c *invocation, l *target.Local, total, reads int64, add adde
 	}
 	switch {
 	case sound && reads < total:
-		add("integrity", "ok", c.self("doctor", "--all"), "the newest %d of %s sound", reads, show.Plural(int(total), "run"))
+		add("integrity", "ok", c.self("doctor", "--all"), "the newest %d of %s sound", reads, count.Of(total, "run"))
 	case sound:
-		add("integrity", "ok", "", "%s sound", show.Plural(int(total), "run"))
+		add("integrity", "ok", "", "%s sound", count.Of(total, "run"))
 	}
 }
 
@@ -217,7 +218,7 @@ func diagnosis(c *invocation, list []check) error {
 		c.hint("Nothing is wrong.")
 		return nil
 	}
-	c.hint("%s, %s", show.Plural(problems, "problem"), show.Plural(warnings, "warning"))
+	c.hint("%s, %s", count.Of(problems, "problem"), count.Of(warnings, "warning"))
 	return show.Quiet(ExitFound)
 }
 

@@ -7,6 +7,7 @@ import (
 
 	"github.com/holdfast-dev/holdfast/cli/internal/show"
 	"github.com/holdfast-dev/holdfast/durable"
+	"github.com/holdfast-dev/holdfast/internal/count"
 )
 
 // handled is what an act on many runs prints of each with --json, one a line.
@@ -72,13 +73,10 @@ func (m *many) end(err error) error {
 		if m.dry {
 			says = "Dry run: nothing changed. " + m.would
 		}
-		m.c.out.Printf(says, show.Plural(m.done, "run"), rest)
+		m.c.out.Printf(says, count.Of(m.done, "run"), rest)
 	}
-	switch n := len(m.paused); {
-	case n == 1:
-		m.c.say("1 run is paused and stays so. Let it go on: %s", m.c.self("unpause", m.paused[0]))
-	case n > 1:
-		m.c.say("%d runs are paused and stay so. Let one go on: %s", n, m.c.self("unpause", m.paused[0]))
+	if n := len(m.paused); n > 0 {
+		m.c.say("%s %s so. Let %s go on: %s", count.Of(n, "run"), count.Verb(n, "is paused and stays", "are paused and stay"), count.Verb(n, "it", "one"), m.c.self("unpause", m.paused[0]))
 	}
 	if m.refused > 0 {
 		return show.Quiet(ExitRefused)

@@ -12,6 +12,7 @@ import (
 	"github.com/holdfast-dev/holdfast/cli/internal/show"
 	"github.com/holdfast-dev/holdfast/cli/internal/target"
 	"github.com/holdfast-dev/holdfast/client"
+	"github.com/holdfast-dev/holdfast/internal/count"
 	"github.com/holdfast-dev/holdfast/store"
 )
 
@@ -314,7 +315,7 @@ func momentOf(flag, s string) (time.Time, error) {
 			return t, nil
 		}
 	}
-	return time.Time{}, show.Usage("--%s %q is no moment; write 2026-11-20, or 2026-11-20T02:00:00Z", flag, s)
+	return time.Time{}, show.Usage("--%s %q is not a time; write 2026-11-20, or 2026-11-20T02:00:00Z", flag, s)
 }
 
 func showBackfill(c *invocation, name string, did *client.Backfill) {
@@ -326,7 +327,7 @@ func showBackfill(c *invocation, name string, did *client.Backfill) {
 		there = fmt.Sprintf(", %d there already", did.Existing)
 	}
 	if !did.DryRun {
-		c.out.Printf("Started %s of %s%s\n", show.Plural(did.Started, "run"), show.Escape(name), there)
+		c.out.Printf("Started %s of %s%s\n", count.Of(did.Started, "run"), show.Escape(name), there)
 		return
 	}
 	switch {
@@ -335,5 +336,5 @@ func showBackfill(c *invocation, name string, did *client.Backfill) {
 	case did.Started > 1:
 		c.out.Printf("%s to %s\n", show.Escape(did.First), show.Escape(did.Last))
 	}
-	c.out.Printf("Dry run: nothing changed. %s would be started%s.\n", show.Plural(did.Started, "run"), there)
+	c.out.Printf("Dry run: nothing changed. %s would be started%s.\n", count.Of(did.Started, "run"), there)
 }

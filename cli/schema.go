@@ -10,12 +10,15 @@ import (
 
 	"github.com/holdfast-dev/holdfast/cli/internal/show"
 	"github.com/holdfast-dev/holdfast/cli/internal/target"
+	"github.com/holdfast-dev/holdfast/internal/count"
+	"github.com/holdfast-dev/holdfast/internal/host"
 	"github.com/holdfast-dev/holdfast/store"
 )
 
 func schemaCommand(a *app) *cobra.Command {
 	g := a.group("schema", "See and change the schema of a store", `schema shows the version of a store's schema, brings it up to date, and copies and
-restores the store. docs/operating-schema.md says what an upgrade does.`, `  durable schema status
+restores the store. What an upgrade does:
+`+host.Page("operating-schema.md"), `  durable schema status
   durable schema migrate --dry-run
   durable schema backup app.backup.db`)
 	var dryRun, yes bool
@@ -203,7 +206,7 @@ func steps(c *invocation, s *show.Stream, p *store.MigrationPlan) {
 		line := fmt.Sprintf("%04d %s", st.Version, show.Escape(st.Name))
 		var touched []string
 		for name, n := range st.Rows {
-			touched = append(touched, fmt.Sprintf("%d rows of %s", n, show.Escape(name)))
+			touched = append(touched, fmt.Sprintf("%s of %s", count.Of(n, "row"), show.Escape(name)))
 		}
 		slices.Sort(touched)
 		for j, t := range touched {

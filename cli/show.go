@@ -10,6 +10,7 @@ import (
 
 	"github.com/holdfast-dev/holdfast/cli/internal/show"
 	"github.com/holdfast-dev/holdfast/cli/internal/target"
+	"github.com/holdfast-dev/holdfast/internal/count"
 	"github.com/holdfast-dev/holdfast/internal/outline"
 )
 
@@ -127,7 +128,7 @@ func showRun(c *invocation, s *target.Run, o *outline.Outline, resume string, ve
 		failed = fmt.Sprintf(", %d failed", s.Failed)
 	}
 	out.Printf("Steps       %d%s done%s, iteration %d\n", s.Done, of, failed, s.Iteration)
-	out.Printf("Started     %s, active %s, resumed %s\n", out.At(s.Started), show.Length(o.Active), show.Times(s.Resumes))
+	out.Printf("Started     %s, active %s, resumed %s\n", out.At(s.Started), show.Length(o.Active), count.Of(s.Resumes, "time"))
 	if s.Checkpoint != 0 {
 		out.Printf("Checkpoint  %d at %s\n", o.LastSeq, out.At(s.Checkpoint))
 	}
@@ -148,7 +149,7 @@ func showRun(c *invocation, s *target.Run, o *outline.Outline, resume string, ve
 			out.Printf("%s\n", show.Escape(cutOf(&lane)))
 		}
 		if lane.LeftEvents > 0 {
-			out.Printf("Left behind on branch %d: %s. %s\n", lane.Branch, show.Plural(lane.LeftEvents, "event"), c.self("branches", s.ID))
+			out.Printf("Left behind on branch %d: %s. %s\n", lane.Branch, count.Of(lane.LeftEvents, "event"), c.self("branches", s.ID))
 		}
 	}
 	if slices.ContainsFunc(o.Waits, func(r *outline.Row) bool { return r.Kind == outline.Approval }) {

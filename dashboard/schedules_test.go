@@ -106,7 +106,7 @@ func TestThePagesOfSchedulesShowTimesAndPlanBeforeTheyFill(t *testing.T) {
 	plan := s.browse("/schedules/nightly?from=2021-06-01&to=2023-06-01").body
 	require.Contains(t, plan, "2 fire times: 2 to start")
 	require.Contains(t, plan, "Start 2 runs")
-	require.Contains(t, s.browse("/schedules/nightly?from=soon&to=later").body, "soon is no moment")
+	require.Contains(t, s.browse("/schedules/nightly?from=soon&to=later").body, "soon is not a time")
 	require.Equal(t, 303, s.send("POST", "/schedules/nightly/do/backfill", "from=2021-06-01T00:00:00Z&to=2023-06-01T00:00:00Z", form).status)
 	s.until("nightly@2023-01-01T02:00:00Z", "completed")
 	require.Equal(t, 303, s.send("POST", "/schedules/nightly/do/trigger", "x=", form).status)

@@ -132,7 +132,7 @@ func TestTheListIsNarrowedToASpanOfStarts(t *testing.T) {
 	again := s.browse("/?q=" + url.QueryEscape(q) + "&from=" + url.QueryEscape(value[1])).body
 	require.Contains(t, again, `name="q" value="`+q+`"`)
 	bad := s.browse("/?q=workflow:checkout&from=yesterday-ish")
-	require.Contains(t, bad.body, "is no moment")
+	require.Contains(t, bad.body, "is not a time")
 	require.Contains(t, s.browse("/?q=since:7d").body, "Last 7 days<svg")
 }
 

@@ -10,6 +10,7 @@ import (
 	"go.opentelemetry.io/otel/trace"
 
 	"github.com/holdfast-dev/holdfast/internal/commit"
+	"github.com/holdfast-dev/holdfast/internal/count"
 	"github.com/holdfast-dev/holdfast/internal/history"
 	"github.com/holdfast-dev/holdfast/internal/payload"
 	"github.com/holdfast-dev/holdfast/store"
@@ -90,7 +91,7 @@ func (w *Workflow[I, O]) StartAll(ctx context.Context, in iter.Seq2[string, I], 
 		err = b.finish()
 	}
 	if err != nil {
-		err = fmt.Errorf("durable: StartAll of workflow %s stopped with %d runs started and %d found (call it again to go on): %w", w.def.name, b.told.Started, b.told.Existing, err)
+		err = fmt.Errorf("durable: StartAll of workflow %s stopped with %s started and %d found (call it again to go on): %w", w.def.name, count.Of(b.told.Started, "run"), b.told.Existing, err)
 	}
 	return b.told, err
 }

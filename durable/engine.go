@@ -17,6 +17,7 @@ import (
 	"github.com/holdfast-dev/holdfast/internal/archiver"
 	"github.com/holdfast-dev/holdfast/internal/claims"
 	"github.com/holdfast-dev/holdfast/internal/commit"
+	"github.com/holdfast-dev/holdfast/internal/count"
 	"github.com/holdfast-dev/holdfast/internal/declared"
 	"github.com/holdfast-dev/holdfast/internal/faults"
 	"github.com/holdfast-dev/holdfast/internal/heart"
@@ -291,10 +292,10 @@ func (e *Engine) leftBehind() error {
 	slices.Sort(deaf)
 	var errs []error
 	if len(unanswered) > 0 {
-		errs = append(errs, fmt.Errorf("durable: Close gave up on %d runs of which the store has not answered a commit: %v. They are recovered like those of a process that was killed", len(unanswered), unanswered))
+		errs = append(errs, fmt.Errorf("durable: Close gave up on %s with a commit that the store has not answered: %v. Recovery treats them like runs of a process that was killed", count.Of(len(unanswered), "run"), unanswered))
 	}
 	if len(deaf) > 0 {
-		errs = append(errs, fmt.Errorf("durable: Close gave up on %d runs whose code ignores its context: %v", len(deaf), deaf))
+		errs = append(errs, fmt.Errorf("durable: Close gave up on %s whose code ignores its context: %v", count.Of(len(deaf), "run"), deaf))
 	}
 	return errors.Join(errs...)
 }

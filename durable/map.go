@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"iter"
 	"slices"
+
+	"github.com/holdfast-dev/holdfast/internal/count"
 )
 
 // MapOptions say how Map goes over its items. The zero value runs GOMAXPROCS
@@ -44,7 +46,7 @@ type MapError struct {
 }
 
 func (e *MapError) Error() string {
-	s := fmt.Sprintf("map %s: %d items failed", e.Key, len(e.Failed))
+	s := fmt.Sprintf("map %s: %s failed", e.Key, count.Of(len(e.Failed), "item"))
 	if len(e.Failed) > 0 {
 		s += fmt.Sprintf(", the first is %v", e.Failed[0])
 	}

@@ -6,6 +6,7 @@ import (
 	"reflect"
 
 	"github.com/holdfast-dev/holdfast/internal/commit"
+	"github.com/holdfast-dev/holdfast/internal/count"
 	"github.com/holdfast-dev/holdfast/internal/faults"
 	"github.com/holdfast-dev/holdfast/internal/guard"
 	"github.com/holdfast-dev/holdfast/internal/history"
@@ -263,7 +264,7 @@ func (m *mapping[I, O]) count(total int) error {
 		switch {
 		case d.Items == total:
 		case !r.matching.ByName || m.window:
-			return m.scope.replay.changed(ChangeItems, &m.call, fmt.Sprintf("%s had %d items and has %d now.", m.call.key, d.Items, total))
+			return m.scope.replay.changed(ChangeItems, &m.call, fmt.Sprintf("%s had %s and has %d now.", m.call.key, count.Of(d.Items, "item"), total))
 		case d.Items < total:
 			again := *m.call.rec // treated as not ended, since there is more to do
 			again.Outcome = store.Event{}
@@ -275,7 +276,7 @@ func (m *mapping[I, O]) count(total int) error {
 		return nil
 	}
 	if !r.matching.ByName {
-		return m.scope.replay.changed(ChangeItems, &m.call, fmt.Sprintf("%s had at least %d items and has %d now.", m.call.key, recorded, total))
+		return m.scope.replay.changed(ChangeItems, &m.call, fmt.Sprintf("%s had at least %s and has %d now.", m.call.key, count.Of(recorded, "item"), total))
 	}
 	var gone []string
 	for n := total; n < recorded; n++ {

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/holdfast-dev/holdfast/internal/count"
 	"github.com/holdfast-dev/holdfast/internal/faults"
 )
 
@@ -61,7 +62,7 @@ func RetryFailed[I, O any](ctx context.Context, name string, in []I, out []O, er
 // missing returns the indexes of the items without a result, in order.
 func (e *MapError) missing(in, out int) ([]int, error) {
 	if in != out {
-		return nil, fmt.Errorf("there are %d items and %d results; both must be those of the Map: %w", in, out, ErrInvalid)
+		return nil, fmt.Errorf("%s and %s were given; both must be those of the Map: %w", count.Of(in, "item"), count.Of(out, "result"), ErrInvalid)
 	}
 	if len(e.undone) != e.Undone {
 		return nil, fmt.Errorf("the error of %s does not say which items were not begun; it must be that of a Map: %w", e.Key, ErrInvalid)
@@ -73,7 +74,7 @@ func (e *MapError) missing(in, out int) ([]int, error) {
 	slices.Sort(list)
 	list = slices.Compact(list)
 	if n := len(list); n > 0 && (list[0] < 0 || list[n-1] >= in) {
-		return nil, fmt.Errorf("item %d of %s failed and there are %d items: %w", list[n-1], e.Key, in, ErrInvalid)
+		return nil, fmt.Errorf("item %d of %s failed, and %s given: %w", list[n-1], e.Key, count.Of(in, "item")+" "+count.Verb(in, "is", "are"), ErrInvalid)
 	}
 	return list, nil
 }

@@ -10,6 +10,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/holdfast-dev/holdfast/durable"
+	"github.com/holdfast-dev/holdfast/internal/count"
 	"github.com/holdfast-dev/holdfast/internal/history"
 	"github.com/holdfast-dev/holdfast/internal/payload"
 	"github.com/holdfast-dev/holdfast/store"
@@ -44,7 +45,7 @@ func (p Payload) String() string {
 	case utf8.Valid(p.Data) && bytes.IndexFunc(p.Data, unicode.IsControl) < 0:
 		return string(p.Data)
 	}
-	return fmt.Sprintf("(%d bytes of %s)", len(p.Data), p.Codec)
+	return fmt.Sprintf("(%s of %s)", count.Of(len(p.Data), "byte"), p.Codec)
 }
 
 // Payload opens what an event of a run carries, such as one that History or

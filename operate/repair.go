@@ -11,6 +11,7 @@ import (
 	"github.com/holdfast-dev/holdfast/durable"
 	"github.com/holdfast-dev/holdfast/internal/commit"
 	"github.com/holdfast-dev/holdfast/internal/history"
+	"github.com/holdfast-dev/holdfast/internal/host"
 	"github.com/holdfast-dev/holdfast/store"
 )
 
@@ -204,7 +205,7 @@ func byHand(faults []history.RowFault) string {
 	if len(texts) == 0 {
 		return ""
 	}
-	return strings.Join(texts, "; ") + ". No store changes that: set it back in the database, as docs/care.md says, or restore a backup"
+	return strings.Join(texts, "; ") + ". No store changes that: set it back in the database, or restore a backup (" + host.Page("care.md") + ")"
 }
 
 // interrupt makes the row say that no executor has the run. A run that had failed waits

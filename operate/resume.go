@@ -11,6 +11,7 @@ import (
 
 	"github.com/holdfast-dev/holdfast/durable"
 	"github.com/holdfast-dev/holdfast/internal/commit"
+	"github.com/holdfast-dev/holdfast/internal/count"
 	"github.com/holdfast-dev/holdfast/internal/desk"
 	"github.com/holdfast-dev/holdfast/internal/guard"
 	"github.com/holdfast-dev/holdfast/internal/history"
@@ -167,7 +168,7 @@ func (op *Operator) resumeUnheard(ctx context.Context, v *view, o ResumeOptions,
 	if err != nil {
 		return Plan{}, err
 	}
-	rv.warn("it is told what became of %d child runs that have ended, and goes on waiting for anything else", told)
+	rv.warn("it is told what became of %s that %s ended, and goes on waiting for anything else", count.Of(told, "child run"), count.Verb(told, "has", "have"))
 	return rv.plan, nil
 }
 

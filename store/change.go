@@ -170,7 +170,7 @@ func (c *Change) fence(row *Run, last *Event) error {
 		return fmt.Errorf("store: run %q: epoch %d was expected, the run is at %d: %w", c.RunID, c.Expect.Epoch, row.Epoch, ErrFenced)
 	}
 	if c.Expect.Inbox != nil && *c.Expect.Inbox != row.Inbox {
-		return fmt.Errorf("store: run %q: %d messages were expected, the run has %d: %w", c.RunID, *c.Expect.Inbox, row.Inbox, ErrFenced)
+		return fmt.Errorf("store: run %q: its inbox was expected to hold %d, and holds %d: %w", c.RunID, *c.Expect.Inbox, row.Inbox, ErrFenced)
 	}
 	if last == nil || len(c.Events) == 0 {
 		return nil
@@ -266,7 +266,7 @@ func (c *Change) Validate(l Limits) error {
 
 func (c *Change) validateParts(l Limits) error {
 	if len(c.Sent) > 0 && len(c.Sent) != len(c.Send) {
-		return fmt.Errorf("store: run %q: Sent has room for %d numbers, and Send has %d messages: %w", c.RunID, len(c.Sent), len(c.Send), ErrInvalid)
+		return fmt.Errorf("store: run %q: Sent has room for %d, and Send has %d: %w", c.RunID, len(c.Sent), len(c.Send), ErrInvalid)
 	}
 	for i := range c.Send {
 		m := &c.Send[i]

@@ -198,7 +198,7 @@ func (d *Deletion) Expects(i int, epoch int64) error {
 // Check returns an error that matches ErrInvalid if d makes no sense.
 func (d *Deletion) Check() error {
 	if d.Epochs != nil && len(d.Epochs) != len(d.RunIDs) {
-		return fmt.Errorf("store: a deletion of %d runs with %d epochs: %w", len(d.RunIDs), len(d.Epochs), ErrInvalid)
+		return fmt.Errorf("store: a deletion with %d ids and another number of epochs, %d: %w", len(d.RunIDs), len(d.Epochs), ErrInvalid)
 	}
 	return nil
 }

@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/holdfast-dev/holdfast/durable"
+	"github.com/holdfast-dev/holdfast/internal/host"
 	"github.com/holdfast-dev/holdfast/operate"
 	"github.com/holdfast-dev/holdfast/store/memory"
 )
@@ -57,7 +58,7 @@ func compare(t testing.TB, files string, workflows []durable.Definition, o []Opt
 			case strings.Contains(difference, "unknown field"):
 				failures = append(failures, fmt.Errorf("durabletest: the code does not fit the history in %s\n%s\nA field that was renamed would read zero, in silence: keep its name, or register the change of the type (durable.Type). durabletest.FieldsRemoved() lets a field pass that is gone", name, difference))
 			case difference != "":
-				failures = append(failures, fmt.Errorf("durabletest: the code does not fit the history in %s\n%s\ndocs/guides/changing-code.md says how code is changed while such runs are in flight. If the code was not changed:\n%s", name, difference, causes))
+				failures = append(failures, fmt.Errorf("durabletest: the code does not fit the history in %s\n%s\nHow code is changed while such runs are in flight: %s\nIf the code was not changed:\n%s", name, difference, host.Page("guides/changing-code.md"), causes))
 			}
 		}
 	})

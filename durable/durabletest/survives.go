@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/holdfast-dev/holdfast/durable"
+	"github.com/holdfast-dev/holdfast/internal/host"
 	"github.com/holdfast-dev/holdfast/internal/misuse"
 	"github.com/holdfast-dev/holdfast/store"
 	"github.com/holdfast-dev/holdfast/store/memory"
@@ -421,26 +422,26 @@ func as[E error](err error) bool {
 }
 
 // causes lists the usual causes of a difference.
-const causes = `The workflow function did something else when it was executed again from what is recorded. Usual causes:
+var causes = `The workflow function did something else when it was executed again from what is recorded. Usual causes:
   - time.Now, math/rand, os.Getenv, a file: use durable.Now, durable.Rand, durable.NewID, or read it in a step
   - ranging over a map while calls are made or the output is built: sort the keys first
   - a package variable, field or closure that a step's body sets: a body that is not run again does not set it; return it from the step
   - a goroutine of one's own, or select: use durable.Go, durable.Map, durable.First
-docs/guides/testing.md has an example of each.`
+An example of each: ` + host.Page("guides/testing.md")
 
 // effects lists the usual causes of a difference in the world.
-const effects = `Something was done more often or less often than in the undisturbed run. Usual causes:
+var effects = `Something was done more often or less often than in the undisturbed run. Usual causes:
   - a body that runs again after a crash does its effect again: pass durable.IdempotencyKey on, and have the fake look at it as the real service does
   - an effect outside of a step, in the workflow function or in a deferred call: a replay does it again; put it into a step
   - what durabletest.World shows is not put back by durabletest.Reset
-docs/guides/testing.md has an example of each.`
+An example of each: ` + host.Page("guides/testing.md")
 
 // undone lists the usual causes of a world that breaks the Invariant.
-const undone = `The world must not be left like that, however the run ends. Usual causes:
+var undone = `The world must not be left like that, however the run ends. Usual causes:
   - durable.Compensate is registered behind the step that it undoes: register it before
   - the compensation undoes only what the code knows to be done: an attempt with an unknown outcome needs undoing too
   - what Invariant looks at is not put back by durabletest.Reset
-docs/guides/testing.md has an example.`
+An example: ` + host.Page("guides/testing.md")
 
 // A breach says how a workflow does not survive.
 type breach struct{ text string }

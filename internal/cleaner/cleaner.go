@@ -9,6 +9,7 @@ import (
 	"log/slog"
 	"time"
 
+	"github.com/holdfast-dev/holdfast/internal/count"
 	"github.com/holdfast-dev/holdfast/store"
 )
 
@@ -70,7 +71,7 @@ func (cl *Cleaner) Clean(ctx context.Context, o Options) (Result, error) {
 		return Result{}, nil
 	}
 	if err := c.run(ctx); err != nil {
-		return c.did, fmt.Errorf("durable: cleaning up after %d runs: %w", c.did.Runs, cl.StoreError(err))
+		return c.did, fmt.Errorf("durable: cleaning up, after %s: %w", count.Of(c.did.Runs, "run"), cl.StoreError(err))
 	}
 	if c.did.Runs > 0 && !o.DryRun {
 		cl.Log.Info("durable: ended runs deleted", "runs", c.did.Runs, "kept", c.did.Kept)

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/holdfast-dev/holdfast/internal/count"
 	"github.com/holdfast-dev/holdfast/store"
 )
 
@@ -101,7 +102,7 @@ func (a *Audit) checkInbox() {
 		}
 	}
 	if last != a.History.Run.Inbox {
-		a.rowFinding("it counts %d messages, and the inbox has %d", a.History.Run.Inbox, last)
+		a.rowFinding("it counts %s, and the inbox has %d", count.Of(a.History.Run.Inbox, "message"), last)
 	}
 	for n := range a.Past.Taken {
 		if n > last {

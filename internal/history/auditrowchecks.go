@@ -5,6 +5,7 @@ import (
 	"maps"
 	"slices"
 
+	"github.com/holdfast-dev/holdfast/internal/count"
 	"github.com/holdfast-dev/holdfast/store"
 )
 
@@ -84,7 +85,7 @@ func (a *Audit) ruleSeen(row *store.Run) *RowFault {
 		return "messages seen: none, so that all are looked at"
 	}
 	if row.Seen > row.Inbox || row.Seen < 0 {
-		return &RowFault{"Seen", fmt.Sprintf("it has seen %d messages of %d", row.Seen, row.Inbox), again}
+		return &RowFault{"Seen", fmt.Sprintf("it has seen %s of %d", count.Of(row.Seen, "message"), row.Inbox), again}
 	}
 	if row.Status != store.Waiting || !a.believed() || !a.standstill().exact {
 		return nil
@@ -96,7 +97,7 @@ func (a *Audit) ruleSeen(row *store.Run) *RowFault {
 		}
 		for key, w := range a.Past.Waits {
 			if w.Wants(m, WaitKey(key, a.Branch)) {
-				return &RowFault{"Seen", fmt.Sprintf("it has seen %d messages, and %s waits for message %d", row.Seen, key, m.Seq), again}
+				return &RowFault{"Seen", fmt.Sprintf("it has seen %s, and %s waits for message %d", count.Of(row.Seen, "message"), key, m.Seq), again}
 			}
 		}
 	}

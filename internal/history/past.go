@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/holdfast-dev/holdfast/internal/count"
 	"github.com/holdfast-dev/holdfast/store"
 )
 
@@ -276,7 +277,7 @@ func (p *Past) find(e *store.Event, kind CallKind) (*Call, error) {
 	calls := p.filing.of(p.Scopes, path)
 	n := int(e.Ordinal)
 	if n < 1 || n > len(calls)+1 {
-		return nil, fmt.Errorf("%s is call %d of its scope, after %d calls", e.Key, n, len(calls))
+		return nil, fmt.Errorf("%s is call %d of its scope, after %s", e.Key, n, count.Of(len(calls), "call"))
 	}
 	if n <= len(calls) {
 		rec := calls[n-1]

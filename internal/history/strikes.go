@@ -3,6 +3,7 @@ package history
 import (
 	"fmt"
 
+	"github.com/holdfast-dev/holdfast/internal/count"
 	"github.com/holdfast-dev/holdfast/store"
 )
 
@@ -84,5 +85,5 @@ func onlyBegins(ev *store.Event) bool {
 
 // Reason returns what the row of a quarantined run says of its strikes.
 func (s *Strikes) Reason() string {
-	return fmt.Sprintf("quarantined: its process ended %d times without a word while step %s, attempt %d, had begun. That step may be the cause, or something outside of it", s.N, s.key, s.attempt)
+	return fmt.Sprintf("quarantined: its process ended %s without a word while attempt %d of step %s was under way. That step may be the cause, or something outside of it", count.Of(s.N, "time"), s.attempt, s.key)
 }

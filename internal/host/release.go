@@ -11,6 +11,10 @@ const release = "0.1.0"
 
 const module = "github.com/holdfast-dev/holdfast"
 
+// Page returns the address of a page of the documentation, such as "guides/testing.md". A
+// text of a program names it, for a reader who does not have these sources.
+func Page(path string) string { return "https://" + module + "/blob/main/docs/" + path }
+
 // Release returns the release of Holdfast in this program, such as 0.1.0: the version of
 // its module as the go command has stamped it, or else that of the sources.
 var Release = sync.OnceValue(func() string {

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/holdfast-dev/holdfast/internal/count"
 	"github.com/holdfast-dev/holdfast/store"
 )
 
@@ -210,7 +211,7 @@ func RateText(q store.Queue) string {
 	if q.Rate == 0 {
 		return ""
 	}
-	return number(q.Rate) + " in " + Duration(q.Per)
+	return count.Number(q.Rate) + " in " + Duration(q.Per)
 }
 
 // Ordinal returns "1st", "2nd", "3rd", "4th", "11th", "21st".
@@ -226,5 +227,5 @@ func Ordinal(n int64) string {
 			end = "rd"
 		}
 	}
-	return number(int(n)) + end
+	return count.Number(n) + end
 }

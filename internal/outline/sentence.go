@@ -3,6 +3,8 @@ package outline
 import (
 	"fmt"
 	"strings"
+
+	"github.com/holdfast-dev/holdfast/internal/count"
 )
 
 // Took returns how long a row took or has taken so far, 0 if it has not begun.
@@ -36,19 +38,19 @@ func (r *Row) Label() string {
 		case r.open() && n > 0:
 			return "attempt " + ofMax(r.next(), r.Max)
 		case n > 1:
-			return ofMax(r.Attempts[n-1].N, r.Max) + " attempts"
+			return attempts(r.Attempts[n-1].N, r.Max)
 		case r.Once:
 			return "once"
 		}
 		return ""
 	case Map:
 		total := r.ItemsDone + r.ItemsFailed
-		s := "map, " + number(r.ItemsDone) + " of " + number(max(r.Items, total))
+		s := "map, " + count.Number(r.ItemsDone) + " of " + count.Number(max(r.Items, total))
 		if r.open() {
-			s = "map, " + number(r.ItemsDone) + " done"
+			s = "map, " + count.Number(r.ItemsDone) + " done"
 		}
 		if r.ItemsFailed > 0 {
-			s += ", " + number(r.ItemsFailed) + " failed"
+			s += ", " + count.Number(r.ItemsFailed) + " failed"
 		}
 		return s
 	case Wait, Request:
@@ -76,7 +78,7 @@ func (o *Outline) Sentence(r *Row) string {
 	case Done:
 		b.WriteString("Completed")
 		if r.Kind == Map && r.ItemsFailed > 0 {
-			b.WriteString(", " + count(r.ItemsFailed, "item") + " failed")
+			b.WriteString(", " + count.Of(r.ItemsFailed, "item") + " failed")
 		}
 	case Failed:
 		b.WriteString("Failed")

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/holdfast-dev/holdfast/internal/count"
 	"github.com/holdfast-dev/holdfast/store"
 )
 
@@ -69,9 +70,9 @@ func (b *Builder) verdict(o *Outline) Verdict {
 		}
 	case row.Status == store.Completed:
 		v.Tone, v.Row = ToneDone, nil
-		v.Head = say("Completed in ", strong(Duration(o.RunTook())), ": ", count(o.Steps, "step"))
+		v.Head = say("Completed in ", strong(Duration(o.RunTook())), ": ", count.Of(o.Steps, "step"))
 		if o.FailedAttempts > 0 {
-			v.Head = append(v.Head, say(", ", count(o.FailedAttempts, "failed attempt"))...)
+			v.Head = append(v.Head, say(", ", count.Of(o.FailedAttempts, "failed attempt"))...)
 		}
 	case row.Status == store.Cancelled:
 		v.Tone, v.Row = ToneOff, nil
@@ -126,11 +127,11 @@ func (b *Builder) failedVerdict(o *Outline, v *Verdict) {
 		if failed == 1 {
 			v.Head = say(code(r.Key), " failed: ", quote(r.Error))
 		} else if same {
-			v.More = append(v.More, say("All ", count(failed, "attempt"), " ended alike."))
+			v.More = append(v.More, say("All ", count.Of(failed, "attempt"), " ended alike."))
 		}
 		v.Error = r.Error
 	case r.Kind == Map:
-		v.Head = say(code(r.Key), " failed: ", number(r.ItemsFailed), " of ", count(max(r.Items, r.ItemsDone+r.ItemsFailed), "item"), " failed, ", number(r.ItemsDone), " are done")
+		v.Head = say(code(r.Key), " failed: ", count.Number(r.ItemsFailed), " of ", count.Of(max(r.Items, r.ItemsDone+r.ItemsFailed), "item"), " failed, ", count.Number(r.ItemsDone), " are done")
 		v.Error = orElse(r.Error, b.failure.message)
 		for _, item := range r.Rows {
 			if item.State == Failed {
@@ -172,7 +173,7 @@ func (b *Builder) undone(o *Outline, v *Verdict) {
 			failed = say("; ", code(r.Name), " failed: ", quote(r.Error))
 		}
 	}
-	v.More = append(v.More, append(say(fmt.Sprintf("%d of %s done", done, count(len(u.Rows), "compensation"))), append(failed, Span{Text: "."})...))
+	v.More = append(v.More, append(say(fmt.Sprintf("%d of %s done", done, count.Of(len(u.Rows), "compensation"))), append(failed, Span{Text: "."})...))
 }
 
 // served names what a process must serve to execute the run.
@@ -340,7 +341,7 @@ func (o *Outline) besides(r *Row) Text {
 		t = append(t, awaited(w)...)
 	}
 	if more := len(others) - len(shown); more > 0 {
-		t = append(t, say(" and ", count(more, "other thing"))...)
+		t = append(t, say(" and ", count.Of(more, "other thing"))...)
 	}
 	return append(t, Span{Text: "."})
 }
@@ -366,7 +367,7 @@ func (b *Builder) runningVerdict(o *Outline, v *Verdict) {
 	}
 	if o.Run.Status == store.Resuming {
 		v.Tone = ToneResume
-		v.Head = say("Going on: ", count(o.Replayed, "step"), " taken from history")
+		v.Head = say("Going on: ", count.Of(o.Replayed, "step"), " taken from history")
 		return
 	}
 	r := o.Current
@@ -391,7 +392,7 @@ func (b *Builder) runningVerdict(o *Outline, v *Verdict) {
 		v.Head = append(say("Running ", code(r.Key), ", attempt ", strong(ofMax(r.next(), r.Max))), o.begun(r)...)
 		v.Error = lastError(r)
 	case r.Kind == Map:
-		v.Head = say("Running ", code(r.Key), ": ", count(r.ItemsDone, "item"), " done")
+		v.Head = say("Running ", code(r.Key), ": ", count.Of(r.ItemsDone, "item"), " done")
 		if r.ItemsFailed > 0 {
 			v.Head = append(v.Head, say(", ", fmt.Sprint(r.ItemsFailed), " failed")...)
 		}

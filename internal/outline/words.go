@@ -6,6 +6,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/holdfast-dev/holdfast/internal/count"
 	"github.com/holdfast-dev/holdfast/store"
 )
 
@@ -154,26 +155,6 @@ func (o *Outline) RunTook() time.Duration {
 	return o.End.Sub(o.Begin)
 }
 
-// count returns "1 step", "3 steps".
-func count(n int, one string) string {
-	if n == 1 {
-		return "1 " + one
-	}
-	if strings.HasSuffix(one, "s") || strings.HasSuffix(one, "ch") {
-		return number(n) + " " + one + "es"
-	}
-	return number(n) + " " + one + "s"
-}
-
-// number writes a number that is not negative with separators: "12,408".
-func number(n int) string {
-	s := strconv.Itoa(n)
-	for i := len(s) - 3; i > 0; i -= 3 {
-		s = s[:i] + "," + s[i:]
-	}
-	return s
-}
-
 // quote puts a person's words into quotation marks, cut to one line.
 func quote(s string) Span { return said("“" + OneLine(s, 160) + "”") }
 
@@ -189,6 +170,14 @@ func OneLine(s string, limit int) string {
 		return line + " …"
 	}
 	return line
+}
+
+// attempts returns "3 of 5 attempts", or "3 attempts" if the allowed number is unknown.
+func attempts(n, max int) string {
+	if max > 0 && max >= n {
+		return fmt.Sprintf("%d of %s", n, count.Of(max, "attempt"))
+	}
+	return count.Of(n, "attempt")
 }
 
 // ofMax returns "3 of 5", or "3" if the allowed number is unknown.

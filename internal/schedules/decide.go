@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/holdfast-dev/holdfast/internal/calendar"
+	"github.com/holdfast-dev/holdfast/internal/count"
 	"github.com/holdfast-dev/holdfast/store"
 )
 
@@ -96,7 +97,7 @@ func (d *decision) fire(r *Record, name string, at store.Time) {
 		}
 		r.Held = []store.Time{at}
 	case len(r.Held) >= maxHeld:
-		skip(at, fmt.Sprintf("%d fires wait before it; %s", len(r.Held), before))
+		skip(at, fmt.Sprintf("%s %s before it; %s", count.Of(len(r.Held), "fire"), count.Verb(len(r.Held), "waits", "wait"), before))
 	default:
 		r.Held = append(r.Held, at)
 	}

@@ -9,6 +9,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/holdfast-dev/holdfast/internal/count"
 	"github.com/holdfast-dev/holdfast/operate"
 	"github.com/holdfast-dev/holdfast/store"
 )
@@ -288,7 +289,7 @@ func (b *Board) rows(s operate.Standing) []row {
 func (b *Board) row(s operate.Standing, key string) row {
 	if text, ok := b.ended[key]; ok {
 		if n := b.items[key]; n > 0 {
-			text = strings.TrimRight(fmt.Sprintf("%d items  %s", n, text), " ")
+			text = strings.TrimRight(count.Of(n, "item")+"  "+text, " ")
 		}
 		if b.failed[key] {
 			return row{bad, "✗", text}
@@ -321,7 +322,7 @@ func (b *Board) asks(c operate.Call) string {
 func (b *Board) underWay(c operate.Call, key string) string {
 	var parts []string
 	if n := b.items[key]; n > 0 {
-		parts = append(parts, fmt.Sprintf("%d items", n))
+		parts = append(parts, count.Of(n, "item"))
 	}
 	if c.Child != "" {
 		parts = append(parts, "run "+Clean(c.Child))

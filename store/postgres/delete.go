@@ -3,7 +3,6 @@ package postgres
 import (
 	"context"
 	"errors"
-	"fmt"
 
 	"github.com/holdfast-dev/holdfast/store"
 	"github.com/holdfast-dev/holdfast/store/internal/notice"
@@ -36,7 +35,7 @@ func (s *Store) Delete(ctx context.Context, d store.Deletion) (int, error) {
 		return err
 	})
 	if err != nil {
-		return 0, described(fmt.Sprintf("delete of %d runs", len(d.RunIDs)), err)
+		return 0, described("delete runs", err)
 	}
 	for _, id := range d.RunIDs {
 		s.numbers.forget(id)

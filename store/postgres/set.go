@@ -77,7 +77,7 @@ func (s *Store) loadSet(ctx context.Context, loads []store.RunCursor, into []sto
 		case err != nil && len(loads) == 1:
 			into[i].Err = described(fmt.Sprintf("load run %q", l.RunID), err)
 		case err != nil:
-			into[i].Err = described(fmt.Sprintf("load run %q and %d others", l.RunID, len(loads)-1), err)
+			into[i].Err = described(fmt.Sprintf("load run %q and %d more", l.RunID, len(loads)-1), err)
 		case list[i] == nil || list[i].h == nil || !holdable(l.RunID):
 			into[i].Err = sqlstore.NotFound(l.RunID)
 		default:

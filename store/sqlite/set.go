@@ -54,7 +54,7 @@ const (
 func (s *Store) loadSet(ctx context.Context, loads []store.RunCursor, into []store.Loaded) {
 	what := "load run " + loads[0].RunID
 	if len(loads) > 1 {
-		what = fmt.Sprintf("load run %s and %d others", loads[0].RunID, len(loads)-1)
+		what = fmt.Sprintf("load run %s and %d more", loads[0].RunID, len(loads)-1)
 	}
 	list := make([]*found, len(loads))
 	err := s.snapshot(ctx, what, func(sn *snapshot) (err error) {

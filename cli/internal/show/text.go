@@ -5,6 +5,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/holdfast-dev/holdfast/internal/outline"
 	"github.com/holdfast-dev/holdfast/store"
 )
 
@@ -25,6 +26,14 @@ func Length(d time.Duration) string {
 		return d.Round(time.Second).String()
 	}
 	return strings.TrimSuffix(d.Round(time.Minute).String(), "0s")
+}
+
+// nextIn says when the next attempt begins.
+func nextIn(d time.Duration) string {
+	if d <= 0 {
+		return "next"
+	}
+	return "next in " + outline.About(d+time.Second)
 }
 
 // Bytes shows a size to a person.
@@ -84,17 +93,6 @@ func OrElse(s, other string) string {
 		return other
 	}
 	return s
-}
-
-// Times shows how often: "1 time", "3 times".
-func Times(n int) string { return Plural(n, "time") }
-
-// Plural counts: "1 run", "3 runs".
-func Plural(n int, word string) string {
-	if n == 1 {
-		return "1 " + word
-	}
-	return fmt.Sprintf("%d %ss", n, word)
 }
 
 // List returns a list that JSON shows as [] and not as null when it is empty.

@@ -12,6 +12,7 @@ import (
 	"github.com/holdfast-dev/holdfast/client"
 	"github.com/holdfast-dev/holdfast/dashboard/internal/read"
 	"github.com/holdfast-dev/holdfast/dashboard/internal/web"
+	"github.com/holdfast-dev/holdfast/internal/count"
 	"github.com/holdfast-dev/holdfast/internal/outline"
 	"github.com/holdfast-dev/holdfast/operate"
 	"github.com/holdfast-dev/holdfast/store"
@@ -105,7 +106,7 @@ func (ac *Acts) OnMany(r *http.Request, act BulkAct, req *client.BulkRequest) (c
 	if out.Matching = matching; !req.DryRun && req.After != "" {
 		out.Matching = req.Matching
 	} else if !req.DryRun && matching > req.Matching {
-		return out, web.NewError(http.StatusConflict, "conflict", fmt.Sprintf("%d runs match now, and the dry run said %d: nothing was done", matching, req.Matching), "make the dry run again")
+		return out, web.NewError(http.StatusConflict, "conflict", fmt.Sprintf("%s %s now, and the dry run said %d: nothing was done", count.Of(matching, "run"), count.Verb(matching, "matches", "match"), req.Matching), "make the dry run again")
 	}
 	reason := signed(req.Reason, ac.Who(r))
 	for i := range rows {

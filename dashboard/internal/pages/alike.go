@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"github.com/holdfast-dev/holdfast/dashboard/internal/view"
+	"github.com/holdfast-dev/holdfast/internal/count"
 	"github.com/holdfast-dev/holdfast/internal/outline"
 	"github.com/holdfast-dev/holdfast/store"
 )
@@ -41,7 +42,7 @@ func (rp *RunPage) alike(ctx context.Context, o *outline.Outline) (view.Text, er
 	}
 	among := ""
 	if page.Next != "" {
-		among = " of the last " + view.Number(len(page.Runs)) + " that failed"
+		among = " of the last " + count.Number(len(page.Runs)) + " that failed"
 	}
 	query := "status:failed"
 	if len(strings.Fields(o.Run.Workflow)) == 1 { // a filter consists of words
@@ -49,10 +50,10 @@ func (rp *RunPage) alike(ctx context.Context, o *outline.Outline) (view.Text, er
 	}
 	switch {
 	case len(same) > 0:
-		t := view.Text{{Text: "The same error ended "}, {Text: view.Plural(len(same), "other run"), URL: rp.Site.List(query + errorTerm(rp.Redact.Text, o.Run.Reason))}, {Text: among + ", "}}
+		t := view.Text{{Text: "The same error ended "}, {Text: count.Of(len(same), "other run"), URL: rp.Site.List(query + errorTerm(rp.Redact.Text, o.Run.Reason))}, {Text: among + ", "}}
 		return append(t, ended(o, same)...), nil
 	case len(beside) > 0:
-		t := view.Text{{Text: view.Plural(len(beside), "other run"), URL: rp.Site.List(query)}, {Text: among + " failed in "}, {Text: o.Current.Key, Code: true}, {Text: " with another error, "}}
+		t := view.Text{{Text: count.Of(len(beside), "other run"), URL: rp.Site.List(query)}, {Text: among + " failed in "}, {Text: o.Current.Key, Code: true}, {Text: " with another error, "}}
 		return append(t, ended(o, beside)...), nil
 	}
 	return nil, nil

@@ -10,6 +10,7 @@ import (
 
 	"github.com/holdfast-dev/holdfast/dashboard/internal/read"
 	"github.com/holdfast-dev/holdfast/dashboard/internal/view"
+	"github.com/holdfast-dev/holdfast/internal/count"
 	"github.com/holdfast-dev/holdfast/internal/outline"
 	"github.com/holdfast-dev/holdfast/store"
 )
@@ -98,7 +99,7 @@ func (li *Lists) chart(ctx context.Context, ts terms, ask *read.Listing) (*chart
 		for _, n := range counts {
 			b.started += n
 		}
-		b.Text = fmt.Sprintf("%s to %s: %s started, %s failed, %s waiting", outline.Clock(begin, now, view.Zone), outline.Clock(end, now, view.Zone), view.Number(b.started), view.Number(b.failed), view.Number(b.waiting))
+		b.Text = fmt.Sprintf("%s to %s: %s started, %s failed, %s waiting", outline.Clock(begin, now, view.Zone), outline.Clock(end, now, view.Zone), count.Number(b.started), count.Number(b.failed), count.Number(b.waiting))
 		b.URL = li.Site.List(strings.TrimSpace(rest + " since:" + exact(begin) + " until:" + exact(end)))
 		if b.started > 0 {
 			v.Bars = append(v.Bars, b)

@@ -12,6 +12,7 @@ import (
 	"github.com/holdfast-dev/holdfast/dashboard/internal/view"
 	"github.com/holdfast-dev/holdfast/dashboard/internal/web"
 	"github.com/holdfast-dev/holdfast/durable"
+	"github.com/holdfast-dev/holdfast/internal/count"
 	"github.com/holdfast-dev/holdfast/internal/outline"
 	"github.com/holdfast-dev/holdfast/operate"
 	"github.com/holdfast-dev/holdfast/store"
@@ -86,7 +87,7 @@ func (rp *RunPage) resumePanel(ctx context.Context, p *panelView, o *outline.Out
 	rp.fillPlan(p, &plan, o)
 	text := "Steps that have failed get all their attempts again."
 	if exhausted && o.Current.Max > 0 {
-		text = fmt.Sprintf("%s gets its %s again in any case; this does the same for every other step that is being tried.", o.Current.Key, view.Plural(o.Current.Max, "attempt"))
+		text = fmt.Sprintf("%s gets its %s again in any case; this does the same for every other step that is being tried.", o.Current.Key, count.Of(o.Current.Max, "attempt"))
 	}
 	p.Options = append(p.Options, optionView{"reset", "Reset failures", text, reset}, optionView{"force", "Force", rp.forceText(p, o), force})
 	p.places(o, from)

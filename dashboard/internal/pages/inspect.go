@@ -12,6 +12,7 @@ import (
 	"github.com/holdfast-dev/holdfast/dashboard/internal/view"
 	"github.com/holdfast-dev/holdfast/dashboard/internal/web"
 	"github.com/holdfast-dev/holdfast/durable"
+	"github.com/holdfast-dev/holdfast/internal/count"
 	"github.com/holdfast-dev/holdfast/internal/outline"
 	"github.com/holdfast-dev/holdfast/operate"
 	"github.com/holdfast-dev/holdfast/store"
@@ -122,7 +123,7 @@ func (rp *RunPage) inspectRun(r *http.Request, o *outline.Outline) (*inspectView
 	if trace := strings.Split(o.Run.Trace, "-"); len(trace) == 4 {
 		v.Facts = append(v.Facts, metaView{Before: "Trace", Value: trace[1]})
 	}
-	v.Facts = append(v.Facts, metaView{Before: "Created", Value: outline.Clock(o.Run.CreatedAt, o.Now, view.Zone)}, metaView{Before: "Events", Value: view.Number(o.Events)})
+	v.Facts = append(v.Facts, metaView{Before: "Created", Value: outline.Clock(o.Run.CreatedAt, o.Now, view.Zone)}, metaView{Before: "Events", Value: count.Number(o.Events)})
 	if git := o.Git(); git != nil && show {
 		v.Facts = append(v.Facts, metaView{Before: "Git", Value: rp.Redact.Text(git.String())})
 	}

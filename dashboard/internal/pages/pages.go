@@ -9,6 +9,7 @@ import (
 	"html/template"
 	"net/http"
 	"net/url"
+	"reflect"
 	"strings"
 	"sync"
 	"time"
@@ -18,6 +19,7 @@ import (
 	"github.com/holdfast-dev/holdfast/dashboard/internal/read"
 	"github.com/holdfast-dev/holdfast/dashboard/internal/view"
 	"github.com/holdfast-dev/holdfast/dashboard/internal/web"
+	"github.com/holdfast-dev/holdfast/internal/count"
 	"github.com/holdfast-dev/holdfast/internal/visible"
 	"github.com/holdfast-dev/holdfast/operate"
 	"github.com/holdfast-dev/holdfast/store"
@@ -30,8 +32,9 @@ var templates = sync.OnceValue(func() *template.Template {
 	return template.Must(template.New("").Funcs(template.FuncMap{
 		"icon":   func(name, class string) view.Icon { return view.Icon{Name: name, Class: class} },
 		"asset":  assetURL,
-		"plural": func(n int, one string) string { return view.Plural(n, one) },
-		"num":    func(n int64) string { return view.Number(n) },
+		"plural": func(n any, one string) string { return count.Of(reflect.ValueOf(n).Int(), one) },
+		"verb":   func(n any, one, many string) string { return count.Verb(reflect.ValueOf(n).Int(), one, many) },
+		"num":    func(n any) string { return count.Number(reflect.ValueOf(n).Int()) },
 		"odd":    func(n int) bool { return n%2 == 1 },
 		"prev":   func(n int) int { return n - 1 },
 		"add":    func(a, b int) int { return a + b },

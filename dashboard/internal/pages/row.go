@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/holdfast-dev/holdfast/dashboard/internal/view"
+	"github.com/holdfast-dev/holdfast/internal/count"
 	"github.com/holdfast-dev/holdfast/internal/outline"
 	"github.com/holdfast-dev/holdfast/store"
 )
@@ -74,7 +75,7 @@ func (li *Lists) where(v *runRow, o *outline.Outline) {
 	switch {
 	case o.Run.Status == store.Completed:
 		// Its row says how long it took, because only its last events were read.
-		v.Key, v.Where, v.Detail = "", "Completed", view.Plural(o.Steps, "step")+" done"
+		v.Key, v.Where, v.Detail = "", "Completed", count.Of(o.Steps, "step")+" done"
 		if o.Run.Generation == 0 {
 			v.Where += " in " + outline.Duration(o.RunTook())
 		}
@@ -100,17 +101,20 @@ func (li *Lists) where(v *runRow, o *outline.Outline) {
 		v.Where = r.Label()
 		v.Detail = "last: " + redacted(o.Verdict.Error, 140)
 	case r != nil && (r.Kind == outline.Map || r.Kind == outline.Branch):
-		v.Where, v.Detail = string(r.Kind)+", "+string(r.State), view.Plural(o.Steps, "step")+" done"
+		v.Where, v.Detail = string(r.Kind)+", "+string(r.State), count.Of(o.Steps, "step")+" done"
 	case r != nil && (r.State == outline.Waiting || r.State == outline.Running):
 		v.Where = string(r.Kind) + " since " + outline.Clock(cmp.Or(r.Begin, o.LastAt), o.Now, view.Zone)
 		if r.Kind == outline.Timer {
 			v.Where = "until " + outline.Clock(r.Until, o.Now, view.Zone)
 		}
-		v.Detail = view.Plural(o.Steps, "step") + " done"
+		v.Detail = count.Of(o.Steps, "step") + " done"
 	default:
 		v.Key = ""
 		v.Where = li.Redact.Text(outline.OneLine(o.Verdict.Head.String(), 140))
-		v.Detail = view.Plural(o.Steps, "step") + " done"
+		v.Detail = count.Of(o.Steps, "step") + " done"
+	}
+	if run := &o.Run; o.KnowExecutors && !o.Served && !o.Attended && !run.Status.Terminal() && !run.Paused && run.Code != store.CodeNotRegistered && !view.IsStuck(o) {
+		v.Detail += " · no live process serves it" // for a moment that does not count as stuck
 	}
 }
 

@@ -11,6 +11,7 @@ import (
 	"github.com/holdfast-dev/holdfast/client"
 	"github.com/holdfast-dev/holdfast/dashboard/internal/view"
 	"github.com/holdfast-dev/holdfast/dashboard/internal/web"
+	"github.com/holdfast-dev/holdfast/internal/count"
 	"github.com/holdfast-dev/holdfast/internal/outline"
 	"github.com/holdfast-dev/holdfast/store"
 )
@@ -183,9 +184,9 @@ func (rp *RunPage) fillTimeline(v *runView, o *outline.Outline, q *view.Query, l
 	for i := range o.Lives {
 		processes[o.Lives[i].Executor] = true
 	}
-	v.Summary = view.Plural(len(processes), "process")
+	v.Summary = count.Of(len(processes), "process")
 	if n := len(o.Lanes); n > 1 {
-		v.Summary += ", " + view.Plural(n, "branch")
+		v.Summary += ", " + count.Of(n, "branch")
 	}
 	toggle := func(label, name, on string, wide bool) {
 		t := view.Toggle{Label: label, On: q.Values.Get(name) == on, Wide: wide}
@@ -225,9 +226,9 @@ func (rp *RunPage) runMeta(o *outline.Outline) []metaView {
 	default:
 		m = append(m, metaView{Before: "alive", Value: alive}, metaView{Before: "active", Value: outline.Duration(o.Active)})
 	}
-	m = append(m, metaView{Value: view.Number(o.Steps), After: strings.TrimPrefix(view.Plural(o.Steps, "step"), view.Number(o.Steps)+" ") + " done"})
+	m = append(m, metaView{Value: count.Number(o.Steps), After: strings.TrimPrefix(count.Of(o.Steps, "step"), count.Number(o.Steps)+" ") + " done"})
 	if o.FailedAttempts > 0 {
-		m = append(m, metaView{Value: view.Number(o.FailedAttempts), After: strings.TrimPrefix(view.Plural(o.FailedAttempts, "failed attempt"), view.Number(o.FailedAttempts)+" ")})
+		m = append(m, metaView{Value: count.Number(o.FailedAttempts), After: strings.TrimPrefix(count.Of(o.FailedAttempts, "failed attempt"), count.Number(o.FailedAttempts)+" ")})
 	}
 	if n := len(o.Lives); n > 0 && o.Lives[n-1].How == outline.Alive {
 		m = append(m, metaView{Before: "on", Value: o.Lives[n-1].Name})
@@ -239,7 +240,7 @@ func (rp *RunPage) runMeta(o *outline.Outline) []metaView {
 		m = append(m, metaView{Before: "forked from", Value: o.ForkedFrom, URL: rp.Site.Run(o.ForkedFrom)})
 	}
 	if run.Generation > 0 {
-		m = append(m, metaView{Before: "generation", Value: view.Number(run.Generation + 1)})
+		m = append(m, metaView{Before: "generation", Value: count.Number(run.Generation + 1)})
 	}
 	keys := make([]string, 0, len(run.Attributes))
 	for k := range run.Attributes {
@@ -248,7 +249,7 @@ func (rp *RunPage) runMeta(o *outline.Outline) []metaView {
 	slices.Sort(keys)
 	for i, k := range keys {
 		if i == 4 {
-			m = append(m, metaView{After: fmt.Sprintf("and %s", view.Plural(len(keys)-4, "other attribute"))})
+			m = append(m, metaView{After: fmt.Sprintf("and %s", count.Of(len(keys)-4, "other attribute"))})
 			break
 		}
 		m = append(m, metaView{Before: k, Value: rp.Redact.Text(run.Attributes[k])})

@@ -12,6 +12,7 @@ import (
 	"github.com/holdfast-dev/holdfast/dashboard/internal/act"
 	"github.com/holdfast-dev/holdfast/dashboard/internal/read"
 	"github.com/holdfast-dev/holdfast/dashboard/internal/view"
+	"github.com/holdfast-dev/holdfast/internal/count"
 	"github.com/holdfast-dev/holdfast/store"
 )
 
@@ -154,9 +155,9 @@ func found(v *runsView, ask *read.Listing) string {
 	case ask.Scans() && (v.Older != "" || v.Newest != ""):
 		return ""
 	case ask.Scans():
-		return view.Number(int64(len(v.Rows)))
+		return count.Number(int64(len(v.Rows)))
 	case len(ask.Filter.Statuses) == 0:
-		return view.Number(v.Total)
+		return count.Number(v.Total)
 	}
 	var n int64
 	for _, t := range v.Tabs {
@@ -167,7 +168,7 @@ func found(v *runsView, ask *read.Listing) string {
 	if n == 0 && len(v.Rows) > 0 {
 		return "" // more than one status is requested
 	}
-	return view.Number(n)
+	return count.Number(n)
 }
 
 // sorting links to the opposite order by time of creation, the one order that every store

@@ -9,6 +9,7 @@ import (
 	"github.com/holdfast-dev/holdfast/client"
 	"github.com/holdfast-dev/holdfast/dashboard/internal/view"
 	"github.com/holdfast-dev/holdfast/dashboard/internal/web"
+	"github.com/holdfast-dev/holdfast/internal/count"
 	"github.com/holdfast-dev/holdfast/internal/outline"
 	"github.com/holdfast-dev/holdfast/operate"
 	"github.com/holdfast-dev/holdfast/store"
@@ -81,7 +82,7 @@ func (li *Lists) scheduleView(r *http.Request, s *operate.ScheduleState) schedul
 		case "missed":
 			row.Class = "c-wait"
 			if f.Count > 1 {
-				row.Outcome = view.Number(f.Count) + " missed, the last of them then"
+				row.Outcome = count.Number(f.Count) + " missed, the last of them then"
 			}
 		case "refused":
 			row.Class = "c-fail"
@@ -169,7 +170,7 @@ func spanMoment(s string) (time.Time, error) {
 			return t, nil
 		}
 	}
-	return time.Time{}, web.BadRequest("%s is no moment: write 2026-11-23 02:00, or 2026-11-23T02:00:00Z", view.Clip(s))
+	return time.Time{}, web.BadRequest("%s is not a time: write 2026-11-23 02:00, or 2026-11-23T02:00:00Z", view.Clip(s))
 }
 
 // A ScheduleAct is an act on a schedule.

@@ -221,7 +221,7 @@ func parseMoment(name, s string, now time.Time) (store.Time, error) {
 	if d, err := time.ParseDuration(s); err == nil && d >= 0 {
 		return store.TimeOf(now.Add(-d)), nil
 	}
-	return 0, web.BadRequest("%s=%q is no moment: give 2026-01-31T12:00:00Z, 2026-01-31, or how long ago: 90m, 7d", name, s)
+	return 0, web.BadRequest("%s=%q is not a time: give 2026-01-31T12:00:00Z, 2026-01-31, or how long ago: 90m, 7d", name, s)
 }
 
 // A cursor is the store's cursor. The store accepts it only with the filter that it came

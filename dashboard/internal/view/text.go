@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"regexp"
-	"strconv"
 	"strings"
 	"time"
 
@@ -33,26 +32,6 @@ func (r Redact) Sentence(t outline.Text) Text {
 		}
 	}
 	return out
-}
-
-// Plural returns "1 event", "3 events".
-func Plural[N int | int64 | int32](n N, one string) string {
-	if n == 1 {
-		return "1 " + one
-	}
-	if strings.HasSuffix(one, "s") || strings.HasSuffix(one, "ch") {
-		return Number(n) + " " + one + "es"
-	}
-	return Number(n) + " " + one + "s"
-}
-
-// Number writes a number with separators: 12,408.
-func Number[N int | int64 | int32](n N) string {
-	s := strconv.FormatInt(int64(n), 10)
-	for i := len(s) - 3; i > 0 && s[i-1] != '-'; i -= 3 {
-		s = s[:i] + "," + s[i:]
-	}
-	return s
 }
 
 // Size writes a number of bytes: 1.5 KiB.

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/holdfast-dev/holdfast/client"
+	"github.com/holdfast-dev/holdfast/internal/count"
 	"github.com/holdfast-dev/holdfast/internal/outline"
 	"github.com/holdfast-dev/holdfast/store"
 )
@@ -101,7 +102,7 @@ func (t *timeline) lane(l *outline.Lane, kept bool) {
 	switch {
 	case !kept:
 		v.Icon, v.State = Icon{"cutoff", "c-off"}, "left behind"
-		v.Detail = fmt.Sprintf("cut by branch %d · %s kept for the record, never called again", l.LeftBy, Plural(l.LeftEvents, "event"))
+		v.Detail = fmt.Sprintf("cut by branch %d · %s kept for the record, never called again", l.LeftBy, count.Of(l.LeftEvents, "event"))
 	default:
 		v.Icon = Icon{"branch", "c-resume"}
 		v.State = "current"
