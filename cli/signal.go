@@ -2,9 +2,13 @@ package cli
 
 import (
 	"encoding/json"
+	"fmt"
+
+	"github.com/spf13/cobra"
 
 	"github.com/holdfast-dev/holdfast/cli/internal/show"
-	"github.com/spf13/cobra"
+	"github.com/holdfast-dev/holdfast/cli/internal/target"
+	"github.com/holdfast-dev/holdfast/internal/outline"
 )
 
 func signalCommand(a *app) *cobra.Command {
@@ -12,8 +16,12 @@ func signalCommand(a *app) *cobra.Command {
 	cmd := a.command(spec{
 		use: "signal ID NAME", short: "Send a value to a run that waits for it, now or later", min: 2, max: 2, ids: true,
 		long: `signal puts a value into the run's inbox, where the next wait of that name takes it,
-first come, first served. It is kept whether somebody executes the run or not.`,
-		example: `  durable signal order-42 paid
+first come, first served. It is kept whether or not a process executes the run, and
+whether or not the run waits for that name already.
+
+Without --value it sends nothing, which only a wait that is known to take nothing gets.
+--value null sends nothing to any other wait that may take it.`,
+		example: `  durable signal order-42 paid --value true
   durable signal order-42 paid --value '{"amount":4200}'
   durable signal order-42 paid --value @payment.json --signal-id p-77`,
 		do: func(c *invocation, args []string) error {
@@ -21,27 +29,63 @@ first come, first served. It is kept whether somebody executes the run or not.`,
 			if err != nil {
 				return err
 			}
-			if raw == nil {
-				raw = json.RawMessage("null")
-			}
-			t, err := c.target()
-			if err != nil {
-				return err
-			}
-			s, err := t.Run(c.ctx, args[0])
-			if err != nil {
-				return err
-			}
-			if err := t.Signal(c.ctx, args[0], args[1], raw, signalID); err != nil {
-				return err
-			}
-			warnUnexecuted(c, t, s)
-			return c.print(map[string]any{"id": args[0], "signal": args[1]}, func() {
-				c.out.Printf("Sent %s to %s\n", show.Escape(args[1]), show.Escape(args[0]))
-			})
+			return signalRun(c, args[0], args[1], raw, signalID)
 		},
 	})
-	cmd.Flags().StringVar(&value, "value", "", "the value: JSON, @FILE or -; null without it")
+	cmd.Flags().StringVar(&value, "value", "", "the value: JSON, @FILE or -; null is none")
 	cmd.Flags().StringVar(&signalID, "signal-id", "", "send it once: a second signal with this `ID` is dropped")
 	return cmd
+}
+
+// signaled is what signal prints with --json.
+type signaled struct {
+	ID      string   `json:"id"`
+	Signal  string   `json:"signal"`
+	Awaited bool     `json:"awaited"`             // the run waits for it; else it is kept until then
+	Waits   []string `json:"waits_for,omitempty"` // the names of what it waits for instead
+}
+
+// signalRun sends a signal. Without a value it sends null, if the run is known to wait for
+// nothing more: any other type would read it as its zero value, such as a no.
+func signalRun(c *invocation, id, name string, value json.RawMessage, signalID string) error {
+	t, err := c.target()
+	if err != nil {
+		return err
+	}
+	b, s, err := t.Outline(c.ctx, id)
+	if err != nil {
+		return err
+	}
+	o := b.Outline()
+	open, names := o.Listening(name)
+	if value == nil {
+		if !s.Terminal() && (len(open) == 0 || !open[0].TakesNothing()) {
+			return noValue(s, name, open)
+		}
+		value = json.RawMessage("null")
+	}
+	if err := t.Signal(c.ctx, id, name, value, signalID); err != nil {
+		return err
+	}
+	did := signaled{ID: id, Signal: name, Awaited: len(open) > 0}
+	if !did.Awaited {
+		did.Waits = names
+	}
+	return c.print(did, func() {
+		c.out.Printf("Sent %s to %s\n", show.Escape(name), show.Escape(id))
+		if kept := o.Kept(name); kept != nil {
+			c.say("%s", show.Escape(kept.String()))
+		}
+		warnUnexecuted(c, t, s)
+	})
+}
+
+// noValue refuses a signal without a value.
+func noValue(s *target.Run, name string, open []*outline.Row) error {
+	f := &show.Failure{Code: "usage", Exit: ExitUsage, Message: fmt.Sprintf("%s has no value, and it is not known whether %s takes it without one.", name, s.ID), Next: "Give the value: --value JSON, or send none: --value null"}
+	if len(open) > 0 && len(open[0].Sample) > 0 {
+		f.Message = fmt.Sprintf("%s has no value, and %s waits for one like %s.", name, s.ID, open[0].Sample)
+		f.Next = "Give the value: --value " + show.Quote(string(open[0].Sample))
+	}
+	return f
 }

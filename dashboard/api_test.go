@@ -206,6 +206,37 @@ func TestUserDataIsRedactedUnlessItIsToBeShown(t *testing.T) {
 	}
 }
 
+// A signal without a value is a no to whoever reads null as one.
+func TestASignalWithoutAValueIsSentOnlyToAWaitThatTakesNothing(t *testing.T) {
+	wait := durable.Define("wait", func(ctx context.Context, _ string) (bool, error) {
+		if _, err := durable.Await[struct{}](ctx, "begin"); err != nil {
+			return false, err
+		}
+		return durable.Await[bool](ctx, "sure")
+	})
+	s := &site{t: t, st: memoryStore(t), shop: new(shop)}
+	s.serve(durable.Options{Workflows: []durable.Definition{wait}}, dashboard.Options{})
+	_, err := s.c.Start(t.Context(), "wait", client.StartRequest{ID: "r", Input: json.RawMessage(`""`)})
+	require.NoError(t, err)
+	s.until("r", "waiting")
+	a := s.send("POST", "/api/runs/r/signal/sure", `{}`)
+	require.Equal(t, 400, a.status, a.body)
+	require.Contains(t, a.body, "signal sure has no value, and it is not known whether run r takes it without one")
+	require.Equal(t, 200, s.send("POST", "/api/runs/r/signal/begin", `{}`).status)
+	require.Eventually(t, func() bool {
+		a = s.send("POST", "/api/runs/r/signal/sure", `{}`)
+		return strings.Contains(a.body, "signal sure has no value, and run r waits for one like false")
+	}, 10*time.Second, 5*time.Millisecond)
+	require.Equal(t, 400, a.status, a.body)
+	a = s.send("POST", "/api/runs/r/signal/sure", `{"value":null}`)
+	require.Equal(t, 400, a.status, a.body)
+	require.Contains(t, a.body, "run r: sure waits for a boolean like false, and the signal is null")
+	require.Equal(t, 200, s.send("POST", "/api/runs/r/signal/sure", `{"value":true}`).status)
+	s.until("r", "completed")
+	require.Equal(t, 409, s.send("POST", "/api/runs/r/signal/sure", `{}`).status, "it has ended")
+	require.Equal(t, 404, s.send("POST", "/api/runs/nosuch/signal/sure", `{}`).status)
+}
+
 func TestALargePayloadIsShownByItsHead(t *testing.T) {
 	big := durable.Define("big", func(ctx context.Context, _ string) (string, error) {
 		return durable.Step(ctx, "big", func(context.Context) (string, error) { return strings.Repeat("ä", 100_000), nil })

@@ -143,3 +143,49 @@ func TestJSONOfAnotherKindThanTheWaitAsksForIsRefusedWhenItIsSent(t *testing.T) 
 		require.Equal(t, "7 3", out)
 	})
 }
+
+// null is read as the zero value of any type: as a no, where a yes or a no is asked for. Only a
+// wait for what may be nothing takes it.
+func TestNullIsRefusedUnlessTheWaitMayBeGivenNothing(t *testing.T) {
+	type payment struct{ Amount int }
+	for name, c := range map[string]struct {
+		await func(ctx context.Context) error
+		wants string // empty: it takes null
+	}{
+		"a boolean":                 {awaitsGo[bool], "a boolean like false"},
+		"a number":                  {awaitsGo[int], "a number like 0"},
+		"a text":                    {awaitsGo[string], `a string like ""`},
+		"a struct":                  {awaitsGo[payment], `an object like {"Amount":0}`},
+		"a struct without fields":   {awaitsGo[struct{}], ""},
+		"a pointer":                 {awaitsGo[*payment], ""},
+		"anything":                  {awaitsGo[any], ""},
+		"a slice":                   {awaitsGo[[]int], ""},
+		"what reads JSON by itself": {awaitsGo[json.RawMessage], ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			inWorld(t, func(t *testing.T, w *world) {
+				wf := durable.Define("w", func(ctx context.Context, _ int) (int, error) { return 0, c.await(ctx) })
+				w.serve(t, wf)
+				_, err := wf.Start(w.ctx(), "r", 0)
+				require.NoError(t, err)
+				w.eventually("r", store.Waiting)
+				err = durable.Signal(w.ctx(), "r", "go", json.RawMessage("null"))
+				if c.wants == "" {
+					require.NoError(t, err)
+					w.eventually("r", store.Completed)
+					return
+				}
+				require.ErrorIs(t, err, durable.ErrInvalid)
+				require.ErrorContains(t, err, "run r: go waits for "+c.wants+", and the signal is null")
+				require.EqualValues(t, 0, w.row("r").Inbox, "nothing was sent")
+				require.NoError(t, w.eng.Cancel(w.ctx(), "r", ""))
+				w.eventually("r", store.Cancelled)
+			})
+		})
+	}
+}
+
+func awaitsGo[T any](ctx context.Context) error {
+	_, err := durable.Await[T](ctx, "go")
+	return err
+}

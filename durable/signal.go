@@ -25,9 +25,9 @@ func SignalID(id string) SignalOption { return func(o *startOptions) { o.signalI
 // served. The run may be executed by any process, or by none at the moment.
 //
 // A json.RawMessage, as people and other programs send it, is refused if it is JSON
-// of another kind than the wait that is going to take it asks for (null fits any).
-// That is known while the run waits. A mismatch that is found only when the signal
-// is taken is a *SignalTypeError of the Await.
+// of another kind than the wait that is going to take it asks for, which is known while the
+// run waits. null is taken only for what may be nothing: a pointer, an interface, a map, a
+// slice, struct{}. A mismatch found when the signal is taken is a *SignalTypeError of the Await.
 //
 // Errors: ErrNotFound when there is no such run; *NotRunningError when it has
 // ended; ErrInvalid for JSON of the wrong kind; *EncodeError for a value that cannot
@@ -92,9 +92,6 @@ func checkSignalID(id string) error {
 // with the run: sending reports that.
 func (mr *mailroom) fits(ctx context.Context, m *store.Message, raw json.RawMessage) error {
 	is := payload.KindOfJSON(raw)
-	if is == "null" {
-		return nil // any type reads it
-	}
 	h, err := mr.eng.store.Load(ctx, m.To, store.Cursor{})
 	if err != nil || h.Run.Status != store.Waiting {
 		return nil
@@ -108,7 +105,7 @@ func (mr *mailroom) fits(ctx context.Context, m *store.Message, raw json.RawMess
 		return nil
 	}
 	key, sample := mail.Taker(m, open, h, p)
-	if wants := payload.KindOfJSON(sample); len(sample) > 0 && is != wants {
+	if wants := payload.KindOfJSON(sample); len(sample) > 0 && is != wants && (is != "null" || string(sample) != "{}") {
 		return fmt.Errorf("durable: run %s: %s waits for %s like %s, and the signal is %s: %w", m.To, key, wants, sample, is, ErrInvalid)
 	}
 	return nil

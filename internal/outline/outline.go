@@ -1,6 +1,7 @@
 package outline
 
 import (
+	"encoding/json"
 	"iter"
 	"time"
 
@@ -181,8 +182,9 @@ type Row struct {
 	Once     bool       // its body must not run twice
 
 	Prompt      string
-	Signal      string     // that it waits for
-	Until       store.Time // when it ends on its own
+	Signal      string          // that it waits for
+	Sample      json.RawMessage // zero value of what it waits for; nil: not known, or it may be null
+	Until       store.Time      // when it ends on its own
 	ChildID     string
 	ChildStatus store.Status
 	Items       int // of a Map that has ended: their number

@@ -64,7 +64,7 @@ func (b *Builder) take(r *Row, e *store.Event, said any) {
 func (r *Row) waits(e *store.Event, said any) (ok bool) {
 	switch d := said.(type) {
 	case *history.WaitBegun:
-		r.Prompt, r.Signal, r.Until = d.Prompt, d.Name, d.Until
+		r.Prompt, r.Signal, r.Until, r.Sample = d.Prompt, d.Name, d.Until, d.Sample
 	case *history.Timer:
 		if e.Type != store.TimerSet {
 			return false

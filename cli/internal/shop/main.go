@@ -189,6 +189,10 @@ func workflows() []durable.Definition {
 		durable.Define("hostile", hostile),
 		durable.Define("mail", mail),
 		durable.Define("two", two),
+		durable.Define("opens", func(ctx context.Context, _ struct{}) (string, error) {
+			_, err := durable.Await[struct{}](ctx, "open")
+			return "open", err
+		}),
 		durable.Define("parent", func(ctx context.Context, n int) (int, error) {
 			return durable.Ref[int, int]("count").Run(ctx, durable.AutoID, n)
 		}),

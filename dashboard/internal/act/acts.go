@@ -210,8 +210,33 @@ func (ac *Acts) Signal(w http.ResponseWriter, r *http.Request) error {
 	if req.ID != "" {
 		o = append(o, durable.SignalID(req.ID))
 	}
-	if err := ac.Engine.Signal(r.Context(), id, name, ValueOf(req.Value), o...); err != nil {
+	value := req.Value
+	if len(value) == 0 {
+		if err := ac.takesNothing(r.Context(), id, name); err != nil {
+			return err
+		}
+		value = json.RawMessage("null")
+	}
+	if err := ac.Engine.Signal(r.Context(), id, name, value, o...); err != nil {
 		return err
 	}
 	return ac.done(w, r, id, fmt.Sprintf("Signal %s sent to %s", name, id))
+}
+
+// takesNothing refuses a signal without a value, unless the run is known to wait for nothing
+// more: any other type would read null as its zero value, such as a no.
+func (ac *Acts) takesNothing(ctx context.Context, id, name string) error {
+	o, err := ac.read.Outline(ctx, id)
+	if err != nil {
+		return err
+	}
+	open, _ := o.Listening(name)
+	switch {
+	case o.Run.Status.Terminal(): // that is what is refused
+	case len(open) == 0 || len(open[0].Sample) == 0:
+		return web.NewError(http.StatusBadRequest, "invalid", fmt.Sprintf("signal %s has no value, and it is not known whether run %s takes it without one", name, id), `give value: JSON, or null to send none`)
+	case !open[0].TakesNothing():
+		return web.NewError(http.StatusBadRequest, "invalid", fmt.Sprintf("signal %s has no value, and run %s waits for one like %s", name, id, open[0].Sample), "give value")
+	}
+	return nil
 }
