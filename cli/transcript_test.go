@@ -205,7 +205,7 @@ Started     TIME, active TOOK, resumed 0 times
 Checkpoint  6 at TIME
 Environment dir DIR, program shop, BANK_KEY=[redacted]
   ✓ reserve  TOOK
-  ▸ charge   attempt 3 of 5  next  TOOK
+  ▸ charge   attempt 3 of 5  next
         1  TIME  TOOK  bank: 503
         2  TIME  TOOK  bank: timeout
   · approve
@@ -267,7 +267,7 @@ Dry run: nothing changed.
 > 2 charge     check-fraud   main.go:LINE
 check-fraud stands where charge was recorded: it was inserted. Make it legal:
   if durable.Patched(ctx, "check-fraud") { … check-fraud }, and charge after it
-Or run this with the code it was started with, version 1.
+Or run this with the code it was started with. The code that is here says version 1, too: name changed code durable.Version(…), and keep the old function beside it for the runs that began with it.
 Or match by name: shop durable resume order-42 --force
 `, code: 4,
 	},

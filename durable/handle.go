@@ -28,6 +28,9 @@ type Run[O any] struct {
 // ID returns the run's id, the one name that it has everywhere.
 func (h *Run[O]) ID() string { return h.id }
 
+// String returns the run's id, which is what a handle prints.
+func (h *Run[O]) String() string { return h.id }
+
 // Handle returns a handle on the run with this id. It does not check that the run
 // exists; Wait does.
 //

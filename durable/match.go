@@ -35,12 +35,13 @@ type DefinitionChangedError struct {
 	Change   string   // what was done to the code, as far as that can be told; see ChangeInserted
 	// RecordedBy is whose code fits what is recorded in the scope; zero: not known.
 	RecordedBy Recorder
+	Version    string // of the workflow, in the code that is here
 }
 
 func (e *DefinitionChangedError) Error() string {
 	d := &matching.Difference{
 		RunID: e.RunID, Workflow: e.Workflow, Scope: e.Scope, Recorded: e.Recorded, Ordinal: e.Ordinal, Call: e.Call,
-		Source: e.Source, Detail: e.Detail, Change: e.Change, RecordedBy: matching.Recorder(e.RecordedBy),
+		Source: e.Source, Detail: e.Detail, Change: e.Change, RecordedBy: matching.Recorder(e.RecordedBy), Version: e.Version,
 	}
 	return d.String()
 }
@@ -130,7 +131,7 @@ func (rp *replay) park(d *matching.Difference) error {
 	r := rp.scope.run
 	e := &DefinitionChangedError{
 		RunID: r.id, Workflow: r.def.name, Scope: d.Scope, Recorded: d.Recorded, Ordinal: d.Ordinal, Call: d.Call,
-		Detail: d.Detail, Change: d.Change, RecordedBy: Recorder(d.RecordedBy),
+		Detail: d.Detail, Change: d.Change, RecordedBy: Recorder(d.RecordedBy), Version: d.Version,
 	}
 	if e.Call != "" {
 		e.Source = callerOutside()

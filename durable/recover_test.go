@@ -35,7 +35,7 @@ func TestRecoverOnAnEmptyStoreSaysSoAndChangesNothing(t *testing.T) {
 			rep := w.boot(t, with(wf))
 			require.Zero(t, rep)
 			require.Equal(t, []string{
-				"INFO Recovery complete: 0 workflows marked failed, 0 approvals restored. resumed=0 deferred=0 suspects=0 left=0 quarantined=0 repaired=0 stuck=0",
+				"INFO Recovery complete: 0 workflows marked failed, 0 approvals restored. found=nothing to recover",
 			}, w.log.find(""))
 		}
 		require.Empty(t, w.log.find("WARN"))

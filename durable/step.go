@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"log/slog"
 	"reflect"
+	"strings"
 	"time"
 
 	"github.com/holdfast-dev/holdfast/internal/history"
@@ -315,13 +316,16 @@ type StepError struct {
 }
 
 func (e *StepError) Error() string {
-	if e.Max == 1 {
-		return fmt.Sprintf("step %s: %v", e.Key, e.Err)
+	// An error of the engine about the step says itself which one it is.
+	why := strings.TrimPrefix(fmt.Sprint(e.Err), fmt.Sprintf("run %s: step %s: ", e.RunID, e.Key))
+	switch e.Max {
+	case 0:
+		why = fmt.Sprintf("attempt %d: %s", e.Attempt, why)
+	case 1:
+	default:
+		why = fmt.Sprintf("attempt %d of %d: %s", e.Attempt, e.Max, why)
 	}
-	if e.Max == 0 {
-		return fmt.Sprintf("step %s: attempt %d: %v", e.Key, e.Attempt, e.Err)
-	}
-	return fmt.Sprintf("step %s: attempt %d of %d: %v", e.Key, e.Attempt, e.Max, e.Err)
+	return fmt.Sprintf("step %s: %s", e.Key, why)
 }
 
 func (e *StepError) Unwrap() error { return e.Err }

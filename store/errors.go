@@ -9,7 +9,7 @@ import (
 // struct type of this package carries the details and matches the sentinel.
 var (
 	ErrClosed      = errors.New("store: closed")
-	ErrInvalid     = errors.New("store: invalid")
+	ErrInvalid     = errors.New("invalid argument")
 	ErrNotFound    = errors.New("store: run not found")
 	ErrExists      = errors.New("store: run exists already")
 	ErrFenced      = errors.New("store: fenced: another owner has taken the run")

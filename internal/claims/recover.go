@@ -79,8 +79,8 @@ func (rc *Recovery) orphanPass(rep *Report) *orphanPass {
 // say logs what a call of Recover has done.
 func (rc *Recovery) say(ctx context.Context, rep *Report) {
 	log := rc.o.Log
-	log.Info(fmt.Sprintf("Recovery complete: %d workflows marked failed, %d approvals restored.", len(rep.Failed), rep.approvals),
-		"resumed", len(rep.Resumed), "deferred", len(rep.Deferred), "suspects", len(rep.Suspects), "left", len(rep.Left), "quarantined", len(rep.Quarantine), "repaired", len(rep.Repaired), "stuck", len(rep.Stuck))
+	// The sentence is prescribed, and sounds like an accident where there was none.
+	log.Info(fmt.Sprintf("Recovery complete: %d workflows marked failed, %d approvals restored.", len(rep.Failed), rep.approvals), rep.counts()...)
 	for i, s := range rep.Stuck {
 		if i == maxStuckLines {
 			log.Warn("durable: more runs are stuck; operate.On(engine).Stuck lists them", "runs", len(rep.Stuck)-i)

@@ -1,6 +1,7 @@
 package claims
 
 import (
+	"log/slog"
 	"slices"
 
 	"github.com/holdfast-dev/holdfast/internal/stuck"
@@ -59,6 +60,19 @@ func (rep *Report) add(o *Report) {
 	rep.Resumed, rep.Deferred, rep.Failed, rep.Left = append(rep.Resumed, o.Resumed...), append(rep.Deferred, o.Deferred...), append(rep.Failed, o.Failed...), append(rep.Left, o.Left...)
 	rep.Suspects, rep.Repaired, rep.Stuck, rep.Quarantine = append(rep.Suspects, o.Suspects...), append(rep.Repaired, o.Repaired...), append(rep.Stuck, o.Stuck...), append(rep.Quarantine, o.Quarantine...)
 	rep.Unparked = append(rep.Unparked, o.Unparked...)
+}
+
+// counts returns what the recovery did, as attributes of a log line: the numbers that are not
+// zero, or that nothing was left to do.
+func (rep *Report) counts() []any {
+	attrs := slices.DeleteFunc([]any{
+		slog.Int("resumed", len(rep.Resumed)), slog.Int("deferred", len(rep.Deferred)), slog.Int("suspects", len(rep.Suspects)), slog.Int("left", len(rep.Left)),
+		slog.Int("quarantined", len(rep.Quarantine)), slog.Int("repaired", len(rep.Repaired)), slog.Int("stuck", len(rep.Stuck)),
+	}, func(a any) bool { return a.(slog.Attr).Value.Int64() == 0 })
+	if len(attrs) == 0 && len(rep.Failed) == 0 && rep.approvals == 0 {
+		attrs = []any{slog.String("found", "nothing to recover")}
+	}
+	return attrs
 }
 
 // stuck adds a run that is stuck.

@@ -23,6 +23,7 @@ type Difference struct {
 	Change   string
 
 	RecordedBy Recorder
+	Version    string // of the workflow, in the code that is here
 }
 
 // String shows both sides around the difference, and says what to do about it.
@@ -104,7 +105,7 @@ func (d *Difference) edited() string {
 	if d.Ordinal-1 < len(d.Recorded) {
 		recorded = d.Recorded[d.Ordinal-1]
 	}
-	goBack := fmt.Sprintf("Or run this with %s.", d.RecordedBy)
+	goBack := d.goBack()
 	// What was inserted has the recorded call after it, which must not be made twice.
 	patched := func(change string) string {
 		either := fmt.Sprintf("\n  if durable.Patched(ctx, %q) { … as it is now } else { … as it was recorded: %s }", change, recorded)
@@ -130,6 +131,17 @@ func (d *Difference) edited() string {
 		return fmt.Sprintf("%s %s\n%s", said, patched("without-"+baseOf(recorded)), goBack)
 	}
 	return fmt.Sprintf("%s %s\n%s", said, patched(baseOf(d.Call)), goBack)
+}
+
+// goBack says which other code the run fits. If both sides name the same version, and nothing
+// else tells them apart, that version would name the code that does not fit as well.
+func (d *Difference) goBack() string {
+	by := d.RecordedBy
+	if by.Version == "" || by.Version != d.Version || by.Build != "" {
+		return fmt.Sprintf("Or run this with %s.", by)
+	}
+	by.Version = ""
+	return fmt.Sprintf("Or run this with %s. The code that is here says version %s, too: name changed code durable.Version(…), and keep the old function beside it for the runs that began with it.", by, d.Version)
 }
 
 // A Recorder is the code and the executor that recorded a call; the fields are those

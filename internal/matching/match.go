@@ -193,7 +193,7 @@ func (rp *Replay) difference(ordinal int, key string) *Difference {
 	for i, rec := range rp.hist {
 		recorded[i] = rec.Key
 	}
-	return &Difference{Scope: rp.path, Recorded: recorded, Ordinal: ordinal, Call: key, RecordedBy: rp.recordedBy()}
+	return &Difference{Scope: rp.path, Recorded: recorded, Ordinal: ordinal, Call: key, RecordedBy: rp.recordedBy(), Version: rp.run.Version}
 }
 
 // recordedBy returns whose code fits the history of the scope: the code that recorded its

@@ -35,7 +35,7 @@ func stutters(err error, id string) string {
 	for _, at := range packageNames.FindAllStringIndex(text, -1) {
 		if name := text[at[0]:at[1]]; packages[name] {
 			return "it names a package twice: " + name
-		} else if packages[name] = true; name == "durable: " && at[0] > 0 {
+		} else if packages[name] = true; (name == "durable: " || name == "store: ") && at[0] > 0 {
 			return "it begins in its middle"
 		}
 	}
@@ -132,6 +132,39 @@ func TestTheTextOfAnErrorDoesNotStutter(t *testing.T) {
 				look("waits", "waiting")
 				require.NoError(t, eng.Close())
 				look("its engine has left", "waiting")
+			})
+		})
+	}
+}
+
+// A step whose result cannot be kept, and options that make no sense: their texts name the run,
+// the step and the package once.
+func TestTheTextOfARefusalDoesNotStutter(t *testing.T) {
+	for _, b := range backends {
+		t.Run(b.name, func(t *testing.T) {
+			b.run(t, func(t *testing.T) {
+				st, err := b.fresh(t)().open()
+				require.NoError(t, err)
+				defer func() { require.NoError(t, st.Close()) }()
+				bad := durable.Define("bad", func(ctx context.Context, _ int) (int, error) {
+					_, err := durable.Step(ctx, "open", func(context.Context) (chan int, error) { return make(chan int), nil })
+					return 0, err
+				})
+				_, err = durable.Open(t.Context(), st, durable.Options{Workflows: []durable.Definition{bad, bad}, Logger: slog.New(slog.DiscardHandler)})
+				require.ErrorIs(t, err, durable.ErrInvalid)
+				require.Empty(t, stutters(err, ""), err)
+				eng, err := durable.Open(t.Context(), st, durable.Options{Workflows: []durable.Definition{bad}, Grace: -1, Logger: slog.New(slog.DiscardHandler)})
+				require.NoError(t, err)
+				defer func() { require.NoError(t, eng.Close()) }()
+				ctx := durable.NewContext(t.Context(), eng)
+				h, err := bad.Start(ctx, "r", 1)
+				require.NoError(t, err)
+				_, err = h.Wait(ctx)
+				require.ErrorContains(t, err, "step open: a value of type chan int cannot be kept")
+				require.Equal(t, 1, strings.Count(err.Error(), "step open"), err)
+				require.Equal(t, 1, strings.Count(err.Error(), "run r"), err)
+				require.Empty(t, stutters(err, "r"), err)
+				require.Equal(t, "r", h.String(), "a handle prints as the id of its run")
 			})
 		})
 	}

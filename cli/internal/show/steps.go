@@ -135,13 +135,14 @@ func (p *rowPrinter) row(r *outline.Row, width int) {
 	if label := r.Label(); label != "" && label != string(r.Kind) {
 		said = append(said, Escape(label))
 	}
+	between := r.State == outline.Stopped && len(r.Attempts) > 0 || r.State == outline.Backoff
 	switch {
-	case r.State == outline.Stopped && len(r.Attempts) > 0 || r.State == outline.Backoff:
-		said = append(said, "next")
+	case between:
+		said = append(said, nextIn(r.NextAt.Sub(p.o.Now)))
 	case r.Prompt != "":
 		said = append(said, "asks: "+Escape(r.Prompt))
 	}
-	if _, took := p.o.Took(r); took != "" && r.State != outline.Expected {
+	if _, took := p.o.Took(r); took != "" && r.State != outline.Expected && !between {
 		said = append(said, took)
 	}
 	line := fmt.Sprintf("  %s%s %-*s  %s", indent, p.s.Paint(colour, sign), width, name, strings.Join(said, "  "))
