@@ -1,8 +1,14 @@
 package cli
 
 import (
-	"github.com/holdfast-dev/holdfast/cli/internal/show"
+	"slices"
+	"time"
+
 	"github.com/spf13/cobra"
+
+	"github.com/holdfast-dev/holdfast/cli/internal/show"
+	"github.com/holdfast-dev/holdfast/internal/outline"
+	"github.com/holdfast-dev/holdfast/store"
 )
 
 func stuckCommand(a *app) *cobra.Command {
@@ -10,8 +16,9 @@ func stuckCommand(a *app) *cobra.Command {
 	cmd := a.command(spec{
 		use: "stuck", short: "List runs that cannot go on by themselves, and what to do",
 		long: `stuck lists the runs that cannot go on by themselves: parked, paused, quarantined, left
-by a process that is gone, or without anybody alive who has their code; each with the
-reason and the next command. It exits with 6 when there is one.
+by a process that is gone, or without anybody alive who has their code; each with how
+long it has not moved, the reason and the next command. It exits with 6 when there is one.
+While a program is deployed anew, its runs are listed for a moment.
 
 A run that waits for a child of which it will not hear is found only if no more runs wait
 than --limit; with --limit 0 every run that waits is looked at.`,
@@ -31,6 +38,9 @@ than --limit; with --limit 0 every run that waits is looked at.`,
 				return err
 			}
 			rows := show.Table{Head: []string{"ID", "REASON", "NEXT"}, Wide: 1}
+			if c.out.TTY {
+				rows.Head, rows.Wide = []string{"ID", "FOR", "REASON", "NEXT"}, 2
+			}
 			for i := range list {
 				if c.flags.json {
 					if err := c.out.JSON(&list[i]); err != nil {
@@ -38,7 +48,11 @@ than --limit; with --limit 0 every run that waits is looked at.`,
 					}
 					continue
 				}
-				rows.Rows = append(rows.Rows, []string{list[i].ID, show.FirstLine(show.OrElse(list[i].Reason, list[i].Code)), list[i].Next})
+				row := []string{list[i].ID, show.FirstLine(show.OrElse(list[i].Reason, list[i].Code)), list[i].Next}
+				if c.out.TTY {
+					row = slices.Insert(row, 1, outline.About(store.TimeOf(time.Now()).Sub(list[i].Moved)))
+				}
+				rows.Rows = append(rows.Rows, row)
 			}
 			if len(list) == 0 {
 				c.say("Nothing is stuck.")

@@ -178,6 +178,8 @@ type Stuck struct {
 	Code     string `json:"code"`
 	Reason   string `json:"reason"`
 	Next     string `json:"next"`
+	// Since is when the run last moved.
+	Since time.Time `json:"since,omitzero"`
 }
 
 // Plan says what a resume, a jump or an edit did, or in a dry run would do.

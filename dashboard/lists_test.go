@@ -114,3 +114,22 @@ func TestTheForkOfAFailedRunBeginsBeforeItsFailure(t *testing.T) {
 	s.until("again", "waiting")
 	require.NotContains(t, s.browse("/runs/r?panel=fork&at=0").body, `name="at" value=`)
 }
+
+// A program that is deployed anew is away for a moment: its runs have the status that they had,
+// and say that no process serves them. They are among the stuck ones at once.
+func TestAWaitingRunThatNobodyServesSaysSoFromTheFirstMoment(t *testing.T) {
+	s := open(t, memoryStore(t), dashboard.Options{})
+	s.asks("asks")
+	require.NotContains(t, s.browse("/").body, "no live process serves it")
+	require.NoError(t, s.eng.Close())
+	s.serve(durable.Options{}, dashboard.Options{})
+	page := s.browse("/?q=status:waiting").body
+	require.Contains(t, page, "asks")
+	require.Regexp(t, `asked [^<]* ago · no live process serves it`, page)
+	stuck, err := s.c.Stuck(t.Context())
+	require.NoError(t, err)
+	require.Len(t, stuck, 1)
+	require.Equal(t, "asks", stuck[0].RunID)
+	require.False(t, stuck[0].Since.IsZero())
+	require.Contains(t, s.browse("/stuck").body, "no live process serves it")
+}

@@ -64,6 +64,7 @@ type Stuck struct {
 	Code     string
 	Reason   string
 	Next     string
+	Since    store.Time // when it last moved
 }
 
 // Recover continues the runs that earlier processes have left unfinished, and from then on this

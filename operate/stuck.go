@@ -221,8 +221,8 @@ func (l *stuckList) look(row *store.Run) (s stuck.Run, yes bool) {
 		return stuck.Of(row, row.Code, row.Reason), true
 	case l.live.Has(row.Owner), l.deferred[row.ID]:
 		return s, false
-	case young && (l.live.Serves(row) || row.Status == store.Waiting && row.Inbox == row.Seen):
-		return s, false // an executor that serves it is about to claim it, or need not yet
+	case young && l.live.Serves(row):
+		return s, false // an executor that serves it is about to claim it
 	case !l.live.Serves(row):
 		return l.unserved(row), true
 	case row.Status == store.Running || row.Status == store.Resuming:

@@ -80,7 +80,7 @@ func (rep *Report) stuck(s stuck.Run) { rep.Stuck = append(rep.Stuck, s) }
 
 // tryAgain adds a run for which nothing could be done, for this reason.
 func (rep *Report) tryAgain(row *store.Run, code, reason, next string) {
-	rep.stuck(stuck.Run{RunID: row.ID, Workflow: row.Workflow, Version: row.Version, Code: code, Reason: reason, Next: next})
+	rep.stuck(stuck.Run{RunID: row.ID, Workflow: row.Workflow, Version: row.Version, Code: code, Reason: reason, Next: next, Since: row.UpdatedAt})
 }
 
 // parked adds a run whose row says why it is parked, and paused one that is paused.

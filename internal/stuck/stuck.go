@@ -39,11 +39,12 @@ type Run struct {
 	Code     string
 	Reason   string
 	Next     string
+	Since    store.Time
 }
 
 // Of describes the run with this row as stuck.
 func Of(row *store.Run, code, reason string) Run {
-	s := Run{RunID: row.ID, Workflow: row.Workflow, Version: row.Version, Code: code, Reason: reason}
+	s := Run{RunID: row.ID, Workflow: row.Workflow, Version: row.Version, Code: code, Reason: reason, Since: row.UpdatedAt}
 	switch code {
 	case store.CodeNotRegistered:
 		s.Next = "run a program that serves workflow " + row.Workflow

@@ -247,7 +247,7 @@ func (l *Local) Stuck(ctx context.Context, limit int) ([]Stuck, error) {
 		if one.Code == durable.CodeNotRegistered && nobody[code] {
 			reason = "nobody alive runs " + one.Workflow // the reason that the engine gives is about this program
 		}
-		list = append(list, Stuck{ID: one.RunID, Workflow: one.Workflow, Code: one.Code, Reason: reason, Next: l.nextFor(ctx, one)})
+		list = append(list, Stuck{ID: one.RunID, Workflow: one.Workflow, Code: one.Code, Reason: reason, Next: l.nextFor(ctx, one), Since: show.RFC3339(one.Since), Moved: one.Since})
 	}
 	return list, nil
 }

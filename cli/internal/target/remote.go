@@ -68,7 +68,7 @@ func (r *Remote) said(err error) error {
 	case errors.Is(err, client.ErrUnauthenticated), errors.Is(err, client.ErrForbidden):
 		f.Exit = show.ExitRefused
 		if f.Next == "" {
-			f.Next = "Say who asks: DURABLE_TOKEN, or token in a profile."
+			f.Next = "Say who is asking: set DURABLE_TOKEN, or token in a profile."
 		}
 	case errors.Is(err, client.ErrBusy), e.Status == http.StatusServiceUnavailable:
 		f.Exit = show.ExitUnreachable
@@ -277,7 +277,7 @@ func (r *Remote) Stuck(ctx context.Context, _ int) ([]Stuck, error) {
 		case durable.CodeQuarantined, durable.CodeUndecodable, durable.CodeDefinitionChanged, durable.CodeUnrecorded, operate.CodeOrphaned, durable.CodeChildMissing, durable.CodeChildNotRegistered, durable.CodeStranded:
 			next = r.commands.Self("resume", one.RunID, "--dry-run")
 		}
-		out = append(out, Stuck{ID: one.RunID, Workflow: one.Workflow, Code: one.Code, Reason: one.Reason, Next: next})
+		out = append(out, Stuck{ID: one.RunID, Workflow: one.Workflow, Code: one.Code, Reason: one.Reason, Next: next, Since: show.RFC3339(store.TimeOf(one.Since)), Moved: store.TimeOf(one.Since)})
 	}
 	return out, nil
 }

@@ -129,6 +129,9 @@ type Stuck struct {
 	Code     string `json:"code"`
 	Reason   string `json:"reason"`
 	Next     string `json:"next"`
+	Since    string `json:"since,omitempty"` // when it last moved
+
+	Moved store.Time `json:"-"` // Since
 }
 
 // A NewRun is a run to be started: its id, "" to have one generated, its input, and the

@@ -281,7 +281,7 @@ func list[T any](l []T) []T {
 
 // Stuck is what the API shows of a stuck run.
 func (wi *Wire) Stuck(s *durable.Stuck) client.Stuck {
-	return client.Stuck{RunID: s.RunID, Workflow: s.Workflow, Version: s.Version, Code: s.Code, Reason: wi.Redact.Text(s.Reason), Next: wi.Site.InRoutes(s.Next)}
+	return client.Stuck{RunID: s.RunID, Workflow: s.Workflow, Version: s.Version, Code: s.Code, Reason: wi.Redact.Text(s.Reason), Next: wi.Site.InRoutes(s.Next), Since: s.Since.Time()}
 }
 
 // Branch is what the API shows of a branch.
