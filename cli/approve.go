@@ -78,7 +78,7 @@ func answer(c *invocation, id, wait, done string, a target.Answer) error {
 	value, err := t.Answer(c.ctx, one, a)
 	var late *operate.TooLateError
 	if errors.As(err, &late) {
-		return show.Refused("too_late", "Show it: "+c.self("sessions", "show", id), "%s of %s was answered by somebody else, or has ended.", one.Key, id)
+		return show.Refused("too_late", "Show it: "+c.self("sessions", "show", id), "%s of %s has ended, or somebody else has answered it.", one.Key, id)
 	}
 	if err != nil {
 		return err

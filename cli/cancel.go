@@ -45,16 +45,16 @@ func actThen(a *app, name, short, long string, do func(ctx context.Context, t ta
 
 func cancelCommand(a *app) *cobra.Command {
 	return actThen(a, "cancel", "End a run that has not ended",
-		`cancel asks a run to end. Steps under way have their context ended, no further one
-begins, and compensations run. It is kept whether somebody executes the run or not:
-where nobody does, the run ends when somebody takes it up, and cancel says what to do.`,
+		`cancel asks a run to end. The contexts of steps in progress are cancelled, no further step
+begins, and compensations run. The request is kept whether or not a process executes the
+run. If none does, the run ends once one takes it up, and cancel says how to start one.`,
 		func(ctx context.Context, t target.Target, id, reason string) error { return t.Cancel(ctx, id, reason) }, true, cancelled)
 }
 
 func pauseCommand(a *app) *cobra.Command {
 	return act(a, "pause", "Hold a run until unpause",
-		`pause holds a run: the step under way ends, no further one begins, and no restart
-begins it again. unpause lets it go on.`,
+		`pause holds a run: the step in progress ends, no further one begins, and a restart does
+not continue the run. unpause lets it go on.`,
 		"paused", func(ctx context.Context, t target.Target, id, reason string) error { return t.Pause(ctx, id, reason) }, true)
 }
 

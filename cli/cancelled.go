@@ -39,10 +39,10 @@ func cancelled(c *invocation, t target.Target, id string) error {
 	case s.Terminal():
 		did.Done, line = s.Status, fmt.Sprintf("Workflow %s has %s before it could be cancelled", show.Escape(id), s.Status)
 	case attended:
-		line = fmt.Sprintf("Workflow %s is being cancelled: it ends when the step under way has, and what it undoes", show.Escape(id))
+		line = fmt.Sprintf("Workflow %s is being cancelled: it ends once the step in progress and its compensations have ended", show.Escape(id))
 		next = "Follow it: " + c.self("watch", id)
 	default:
-		line = fmt.Sprintf("Workflow %s is %s: nobody executes it, and it is cancelled when somebody takes it up", show.Escape(id), s.StatusText())
+		line = fmt.Sprintf("Workflow %s is %s: no process executes it; it is cancelled once one takes it up", show.Escape(id), s.StatusText())
 		next = carryOut(c, s)
 		did.Next = next
 	}

@@ -13,7 +13,7 @@ func TestACancelOfARunThatNobodyExecutesSaysHowItIsCarriedOut(t *testing.T) {
 	d := newDesk(t)
 	interrupted(d)
 	said := d.ok("shop durable cancel order-42 --reason enough")
-	require.Equal(t, "Workflow order-42 is interrupted (cancelling): nobody executes it, and it is cancelled when somebody takes it up\n", said.out)
+	require.Equal(t, "Workflow order-42 is interrupted (cancelling): no process executes it; it is cancelled once one takes it up\n", said.out)
 	next, found := strings.CutPrefix(said.err, "Carry it out with: ")
 	require.True(t, found, said.err)
 	require.Contains(t, d.ok("shop durable sessions ls").out, "order-42\tcheckout\tinterrupted (cancelling)\t")

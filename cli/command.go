@@ -164,7 +164,7 @@ func (a *app) group(use, short, long, example string, aliases ...string) *cobra.
 
 // unknown refuses a command that does not exist, and says which one may be meant.
 func unknown(c *invocation, args []string) error {
-	f := show.Usage("there is no command %q below %s", args[0], c.cmd.CommandPath())
+	f := show.Usage("%s has no command %q", c.cmd.CommandPath(), args[0])
 	if near := meant(c, args); near != nil {
 		f.Next = "Did you mean: " + c.self(near...)
 	}

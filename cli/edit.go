@@ -21,7 +21,7 @@ func checkpointsEdit(a *app) *cobra.Command {
 	cmd := a.command(spec{
 		use: "edit ID STEP", short: "Replace the recorded result of a step", min: 2, max: 2, ids: true,
 		long: `edit replaces the result of a step that a run has recorded: by --value, or in your
-editor ($EDITOR). The old result stays on the old branch; what was recorded behind it runs
+editor ($EDITOR). The old result stays on the old branch; what was recorded after it runs
 again; who edited what, and why, is an event of the history. Then resume continues it.`,
 		example: `  durable checkpoints edit order-42 charge
   durable checkpoints edit order-42 charge --value '{"id":"p-7"}' --reason "paid by hand" --yes
@@ -100,7 +100,7 @@ func notEdited(c *invocation, l *target.Local, s *target.Run, err error) error {
 func editor(c *invocation, l *target.Local, id, key string) (json.RawMessage, error) {
 	program := show.OrElse(c.getenv("VISUAL"), c.getenv("EDITOR"))
 	if program == "" || !c.interactive() {
-		return nil, show.Usage("what the result becomes was not said: give --value, or set EDITOR and use a terminal")
+		return nil, show.Usage("no new result is given: use --value, or set EDITOR and run this in a terminal")
 	}
 	seq, err := c.checkpoint(id, key)
 	if err != nil {
@@ -117,7 +117,7 @@ func editor(c *invocation, l *target.Local, id, key string) (json.RawMessage, er
 	defer func() { _ = os.Remove(f.Name()) }()
 	var text bytes.Buffer
 	if err := json.Indent(&text, old, "", "  "); err != nil {
-		return nil, fmt.Errorf("the recorded result of %s is no JSON and cannot be edited by hand: %w", key, err)
+		return nil, fmt.Errorf("the recorded result of %s is not JSON and cannot be edited by hand: %w", key, err)
 	}
 	text.WriteByte('\n')
 	if _, err = f.Write(text.Bytes()); err == nil {
@@ -138,9 +138,9 @@ func editor(c *invocation, l *target.Local, id, key string) (json.RawMessage, er
 	b = bytes.TrimSpace(b)
 	switch {
 	case !json.Valid(b):
-		return nil, show.Usage("what was written is no JSON; nothing was changed")
+		return nil, show.Usage("what was written is not JSON; nothing was changed")
 	case bytes.Equal(b, bytes.TrimSpace(text.Bytes())):
-		return nil, &show.Failure{Code: "declined", Exit: ExitUsage, Message: "Nothing was edited; nothing was changed."}
+		return nil, &show.Failure{Code: "declined", Exit: ExitUsage, Message: "Nothing was edited."}
 	}
 	return b, nil
 }

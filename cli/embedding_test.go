@@ -118,7 +118,7 @@ func TestTheCommandForTheOwnStoreKeepsItsFlags(t *testing.T) {
 	e := embeddings()[3]
 	d := e.in(t, prepare(t))
 	a := d.sh("./shop durable resume --all --workflow '\"che\"\"ck,out\"' --workflow checkout --code definition_changed --status failed --dry-run --verbose=false")
-	require.Equal(t, cli.ExitUsage, a.code)
+	require.Equal(t, cli.ExitUnreachable, a.code)
 	own := `env -u DURABLE_STORE ./shop durable resume --all --code=definition_changed --dry-run --status=failed --verbose=false '--workflow="che""ck,out"' --workflow=checkout`
 	require.Contains(t, a.err, "To act on this program's own store: "+own+"\n")
 	require.Equal(t, "Dry run: nothing changed. 0 runs would be resumed.\n", d.ok(own).out)

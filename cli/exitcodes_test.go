@@ -75,7 +75,7 @@ var outcomes = map[string][]outcome{
 	"show":            {{"show asked", 0}, {"show nosuch", 3}},
 	"approve":         {{"approve asked", 0}, {"approve asked --value {", 2}, {"approve asked --wait nosuch", 3}, {"approve nosuch", 3}, {"approve done", 4}},
 	"reject":          {{"reject asked", 0}, {"reject asked --wait nosuch", 3}, {"reject nosuch", 3}, {"reject done", 4}},
-	"signal":          {{"signal asked word --value 1", 0}, {"signal asked word --value {", 2}, {"signal nosuch word", 3}, {"signal done word", 4}},
+	"signal":          {{"signal asked word --value 1", 0}, {"signal asked word --value {", 2}, {"signal asked word", 2}, {"signal asked approve", 2}, {"signal asked approve --value null", 2}, {"signal nosuch word", 3}, {"signal done word", 4}},
 	"cancel":          {{"cancel asked", 0}, {"cancel nosuch", 3}, {"cancel done", 4}},
 	"pause":           {{"pause asked", 0}, {"pause nosuch", 3}, {"pause done", 4}},
 	"unpause":         {{"unpause paused", 0}, {"unpause nosuch", 3}, {"unpause asked", 4}},
@@ -202,6 +202,9 @@ func TestEveryCommandEndsWithItsDocumentedExitCode(t *testing.T) {
 				require.Equal(t, r.code, a.code, "%s\n%s%s", r.typed(), a.out, a.err)
 				if a.code != 0 && a.code != 6 {
 					require.NotEmpty(t, a.err, "%s says nothing", r.typed())
+				}
+				if slices.Contains([]int{3, 4, 5}, a.code) && !strings.Contains(r.line, "--all") {
+					require.Regexp(t, `\n.|List: `, a.err, "%s says nothing to do", r.typed())
 				}
 			}
 		})
@@ -343,6 +346,10 @@ func TestACommandThatReachesNothingExitsWith5(t *testing.T) {
 				require.True(t, said.Error.Next != "" || want == cli.ExitUsage, "durable %s %s says nothing to do: %s", on, path, said.Error.Message)
 				_, err := os.Stat(filepath.Join(d.dir, "nosuch.db"))
 				require.ErrorIs(t, err, os.ErrNotExist, "%s has made a store of a name", path)
+			}
+			// A program that opens no store but its own reaches no other one, however that is named.
+			for _, other := range []answer{d.sh("shop durable --store empty.db " + line), d.with("DURABLE_STORE=empty.db").sh("shop durable " + line)} {
+				require.Equal(t, cli.ExitUnreachable, other.code, "shop durable %s\n%s%s", line, other.out, other.err)
 			}
 		})
 	}

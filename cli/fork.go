@@ -29,10 +29,10 @@ func forkCommand(a *app) *cobra.Command {
 	var force, dryRun, yes bool
 	cmd := a.command(spec{
 		use: "fork ID", short: "Copy a run up to a checkpoint, as a new run", min: 1, max: 1, ids: true,
-		long: `fork makes a new run of what another one has recorded, up to a checkpoint. The steps
-behind it run again, with new idempotency keys: what they did happens once more. The
-source is not changed. --edit has the new run begin with another result of a step, as if
-the source had come to that: without --from, what was recorded behind it runs again.`,
+		long: `fork makes a new run from what another one has recorded, up to a checkpoint. The steps
+after it run again, with new idempotency keys: what they did happens once more. The
+source is not changed. --edit gives the new run another result of a step, as if the
+source had returned that; without --from, what was recorded after that step runs again.`,
 		example: `  durable fork order-40 --from 2 --id order-43
   durable fork order-40 --from reserve --dry-run
   durable fork order-40 --edit 'charge={"id":"p-7"}' --edit reserve=@held.json --reason "paid by hand"
@@ -47,7 +47,7 @@ the source had come to that: without --from, what was recorded behind it runs ag
 		},
 	})
 	fl := cmd.Flags()
-	fl.StringVar(&from, "from", "", "the last checkpoint to copy (its ID, or the step's name); without it, all of them, of a failed run those before what failed")
+	fl.StringVar(&from, "from", "", "the last checkpoint to copy (its ID, or the step's name); without it all, or those before the failure of a failed run")
 	fl.StringVar(&id, "id", "", "the new run's id; without it a readable one is made")
 	fl.StringArrayVar(&edits, "edit", nil, "STEP=VALUE: another result of a step in the new run; JSON, @FILE or -; may be repeated")
 	fl.StringVar(&reason, "reason", "", "why results are edited, for the history")
@@ -98,7 +98,7 @@ func splitEdit(text string) (key, value string, err error) {
 		}
 		end += 1 + next
 	}
-	return "", "", show.Usage("the result of %s is no JSON; text is written in quotation marks: '%s=\"text\"'", text[:at], text[:at])
+	return "", "", show.Usage("the result of %s is not JSON; text is written in quotation marks: '%s=\"text\"'", text[:at], text[:at])
 }
 
 func fork(c *invocation, id, from string, o operate.ForkOptions, dryRun, yes bool) error {

@@ -18,7 +18,7 @@ func TestAForkGoesOnWithOtherResults(t *testing.T) {
 	for edit, says := range map[string]string{
 		`charge`:                     "--edit takes STEP=VALUE",
 		`=1`:                         "--edit takes STEP=VALUE",
-		`charge=p-7`:                 "is no JSON; text is written in quotation marks",
+		`charge=p-7`:                 "is not JSON; text is written in quotation marks",
 		`charge=@nowhere.json`:       "cannot be read",
 		`charge=1' --edit 'charge=2`: "two results",
 	} {

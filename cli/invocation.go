@@ -165,7 +165,10 @@ func (c *invocation) backend(p target.Place) (Backend, error) {
 			return b, nil
 		}
 	}
-	f := show.Usage("nothing here opens the store %s (from %s)", target.Mask(p.Store), p.From)
+	f := &show.Failure{
+		Code: "unavailable", Exit: ExitUnreachable, Message: fmt.Sprintf("This program cannot open the store %s (from %s).", target.Mask(p.Store), p.From),
+		Next: "Use the durable command for it, or leave out " + p.From + " to act on this program's own store.",
+	}
 	if again := c.commands.Again(); c.engine != nil && again != "" && p.From != "--store" {
 		f.Next = "To act on this program's own store: " + again
 	}

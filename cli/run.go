@@ -261,7 +261,7 @@ func (c *invocation) readValue(text string) (json.RawMessage, error) {
 	case len(b) > maxInput:
 		return nil, show.Usage("the value is larger than %s", show.Bytes(maxInput))
 	case !json.Valid(b):
-		return nil, show.Usage("the value is no JSON; text is written in quotation marks: '\"text\"'")
+		return nil, show.Usage("the value is not JSON; text is written in quotation marks: '\"text\"'")
 	}
 	return b, nil
 }

@@ -105,7 +105,7 @@ func TestWhatACommandActsOn(t *testing.T) {
 
 	none := d.sh("durable sessions ls")
 	require.Equal(t, 2, none.code)
-	require.Contains(t, none.err, "No store and no server is named.\nName one: --store DSN")
+	require.Contains(t, none.err, "No store or server is named.\nName one: --store DSN")
 	two := d.sh("durable sessions ls --store shop.db --server http://x")
 	require.Equal(t, 2, two.code)
 	missing := d.sh("durable sessions ls --store nowhere.db")

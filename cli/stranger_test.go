@@ -45,7 +45,7 @@ func TestTheFileOfADirectoryGetsNoSecretOfTheEnvironment(t *testing.T) {
 
 	for _, line := range []string{ls, ls + " --profile default"} {
 		profileOf(d, file("${AWS_SECRET_ACCESS_KEY}"))
-		refused(line, "takes its token from the variable AWS_SECRET_ACCESS_KEY, and the file of a directory", "DURABLE_AWS_SECRET_ACCESS_KEY")
+		refused(line, "takes its token from the variable AWS_SECRET_ACCESS_KEY, and a file in the working directory", "DURABLE_AWS_SECRET_ACCESS_KEY")
 	}
 	for _, what := range []string{"store", "server"} {
 		profileOf(d, "profiles: {default: {"+what+": \"${AWS_SECRET_ACCESS_KEY}\"}}\n")

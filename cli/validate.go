@@ -140,7 +140,7 @@ func findings(c *invocation, l *target.Local, v *operate.Verification) (events i
 			text += fmt.Sprintf("; newest valid: %d", one.NewestValid)
 		}
 		if f.Behind {
-			text += " (left behind, no resume reads it)"
+			text += " (left behind: no resume reads it)"
 		}
 		if c.out.TTY {
 			c.out.Printf("%s%s  %s  %s\n", ofRun(c, v.RunID), show.OrDash(show.Number(f.Seq)), show.Escape(what), show.Escape(text))
@@ -176,8 +176,8 @@ func newestValid(list []checkpoint, before int64) int64 {
 func checkpointsRepair(a *app) *cobra.Command {
 	var dryRun, force, yes bool
 	cmd := a.command(spec{
-		use: "repair ID", short: "Set a damaged tail aside, and go on before it", min: 1, max: 1, ids: true,
-		long: `repair sets aside what cannot be believed: a new branch begins behind the last stable
+		use: "repair ID", short: "Set a damaged tail aside, and continue before it", min: 1, max: 1, ids: true,
+		long: `repair sets aside what cannot be believed: a new branch begins after the last stable
 checkpoint before the damage. Nothing is deleted. Steps whose outcomes were set aside run
 again, with the same idempotency keys.`,
 		example: `  durable checkpoints repair order-42 --dry-run
@@ -285,7 +285,7 @@ func afterRepair(c *invocation, l *target.Local, id string, before *target.Run, 
 		}
 		line += "."
 	case at.After != "":
-		line += "It goes on behind " + show.Escape(at.After) + "."
+		line += "It goes on after " + show.Escape(at.After) + "."
 	}
 	if line != "" {
 		c.out.Printf("%s\n", line)

@@ -112,7 +112,7 @@ func TestTheForkPanelPlansWithEditsAndItsFormActs(t *testing.T) {
 	}
 	empty := form("id=f&edits%3Acharge=")
 	require.Equal(t, 400, empty.status)
-	require.Contains(t, empty.body, "the result of charge is no JSON")
+	require.Contains(t, empty.body, "the result of charge is not JSON")
 	refuse = dashboard.ActionEdit
 	require.NotContains(t, s.browse("/runs/r?panel=fork&edit=charge").body, `name="edits:`, "what is not authorized is absent")
 	require.Equal(t, 403, form("id=f&edits%3Acharge=7").status)

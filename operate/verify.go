@@ -80,7 +80,7 @@ func (f Finding) String() string {
 	}
 	s += ": " + f.Text
 	if f.Behind {
-		s += " (left behind, no resume reads it)"
+		s += " (left behind: no resume reads it)"
 	}
 	return s
 }

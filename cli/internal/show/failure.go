@@ -82,6 +82,7 @@ func Explain(err error, c *Commands, inProgress func(id, owner string) string) *
 	case errors.As(err, &ended):
 		refuse("not_running")
 		f.Message = ended.Error()
+		f.Next = "Show it: " + c.Self("sessions", "show", ended.RunID)
 	case errors.As(err, &occupied):
 		refuse("occupied")
 		f.Message = fmt.Sprintf("%s is occupied by %s", occupied.Key, occupied.Holder)
@@ -93,9 +94,9 @@ func Explain(err error, c *Commands, inProgress func(id, owner string) string) *
 		f.Next = "Choose a later checkpoint, or let it happen again with --force"
 	case errors.As(err, &undone):
 		refuse("undone")
-		f.Next = fmt.Sprintf("Go on from --from-checkpoint %d (fork: --from %[1]d), or take it for done with --force", undone.Before)
+		f.Next = fmt.Sprintf("Use --from-checkpoint %d (fork: --from %[1]d), or --force to treat it as done", undone.Before)
 		if undone.Before == 0 {
-			f.Next = "Take it for done with --force, or start a new run"
+			f.Next = "Use --force to treat it as done, or start a new run"
 		}
 	case errors.As(err, &unrecorded):
 		refuse("unrecorded")
@@ -136,11 +137,13 @@ func explainKind(f *Failure, err error, c *Commands) *Failure {
 		damaged    *durable.DamagedError
 		unreadable *durable.UndecodableError
 		schema     *store.SchemaError
+		paused     *durable.NotPausedError
 	)
 	refuse := func(code string) { f.Code, f.Exit = code, ExitRefused }
 	switch {
-	case errors.Is(err, durable.ErrNotPaused):
+	case errors.As(err, &paused):
 		refuse("not_paused")
+		f.Next = "Show it: " + c.Self("sessions", "show", paused.RunID)
 	case errors.Is(err, durable.ErrConflict), errors.Is(err, store.ErrExists):
 		refuse("conflict")
 	case errors.Is(err, operate.ErrUnrepairable), errors.Is(err, durable.ErrUnrecoverable), errors.Is(err, store.ErrStatus), errors.Is(err, durable.ErrNotRegistered):

@@ -87,7 +87,7 @@ func (r *Remote) onAll(ctx context.Context, act func(context.Context, client.Bul
 		case out.Remaining == 0:
 			return nil
 		case out.Next == "":
-			return fmt.Errorf("the server's time ended before it reached all runs, and %d are left: run the command again", out.Remaining)
+			return fmt.Errorf("the server ran out of time with %d left: run the command again", out.Remaining)
 		}
 		req.After, req.Matching = out.Next, out.Remaining
 	}

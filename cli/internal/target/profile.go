@@ -70,12 +70,12 @@ func profilePlace(name string, asked bool, getenv func(string) string) (Place, e
 			continue
 		}
 		if (p.Store == "") == (p.Server == "") {
-			return Place{}, &show.Failure{Code: "profile", Exit: show.ExitUsage, Message: fmt.Sprintf("Profile %s of %s names not exactly one of store and server.", name, file), Next: "Mend " + show.Quote(file) + "."}
+			return Place{}, &show.Failure{Code: "profile", Exit: show.ExitUsage, Message: fmt.Sprintf("Profile %s of %s must name either a store or a server.", name, file), Next: "Mend " + show.Quote(file) + "."}
 		}
 		return placeOf(p, name, file, asked, getenv)
 	}
 	if !asked {
-		return Place{}, &show.Failure{Code: "usage", Exit: show.ExitUsage, Message: "No store and no server is named.", Next: "Name one: --store DSN, --server URL, --profile NAME, DURABLE_STORE, or a default profile in durable.yaml."}
+		return Place{}, &show.Failure{Code: "usage", Exit: show.ExitUsage, Message: "No store or server is named.", Next: "Name one: --store DSN, --server URL, --profile NAME, DURABLE_STORE, or a default profile in durable.yaml."}
 	}
 	slices.Sort(known)
 	have := "there is none"
@@ -112,7 +112,7 @@ func placeOf(p profile, name, file string, asked bool, getenv func(string) strin
 			if own := userFile(); own != "" {
 				next += "; or put the profile into " + show.Quote(own)
 			}
-			return refused("and the file of a directory gets those alone whose names begin with "+ownPrefix, next+".")
+			return refused("and a file in the working directory gets only those whose names begin with "+ownPrefix, next+".")
 		case v.what == "token" && !asked:
 			return refused("which is not sent unless you ask for the profile", "If you trust the file, say so: --profile "+show.Quote(name)+".")
 		}
@@ -142,7 +142,7 @@ func readProfiles(file string) (map[string]profile, error) {
 	dec := yaml.NewDecoder(bytes.NewReader(b))
 	dec.KnownFields(true)
 	if err := dec.Decode(&f); err != nil && len(bytes.TrimSpace(b)) > 0 {
-		return nil, fmt.Errorf("%s is no file of profiles: %w", file, err)
+		return nil, fmt.Errorf("%s is not a file of profiles: %w", file, err)
 	}
 	return f.Profiles, nil
 }

@@ -30,7 +30,7 @@ func TestARunIsForkedWithAnotherResultAfterItsPlanWasShown(t *testing.T) {
 
 	require.NoError(t, chromedp.Do(b.ctx, chromedp.SetValue(chromedp.CSS("#val1"), `seven`)))
 	b.press("Fork order-1")
-	b.shows("The result of charge is no JSON")
+	b.shows("The result of charge is not JSON")
 	b.press("×")
 	require.NoError(t, chromedp.Do(b.ctx, chromedp.SetValue(chromedp.CSS("#val1"), `"seven"`)))
 	b.press("Fork order-1")

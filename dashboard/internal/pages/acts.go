@@ -116,7 +116,7 @@ func jsonOf(form url.Values, fields map[string]string) ([]byte, error) {
 			m[name] = true
 		case "json":
 			if !json.Valid([]byte(s)) {
-				return nil, web.BadRequest("%s is no JSON: a text needs quotation marks around it", name)
+				return nil, web.BadRequest("%s is not JSON: a text needs quotation marks around it", name)
 			}
 			m[name] = json.RawMessage(s)
 		default:
@@ -141,7 +141,7 @@ func jsonsOf(form url.Values, name string) (map[string]json.RawMessage, error) {
 		}
 		s := form.Get(field)
 		if !json.Valid([]byte(s)) {
-			return nil, web.BadRequest("the result of %s is no JSON: a text needs quotation marks around it, and nothing is null", key)
+			return nil, web.BadRequest("the result of %s is not JSON: a text needs quotation marks around it, and nothing is null", key)
 		}
 		values[key] = json.RawMessage(s)
 	}

@@ -76,7 +76,7 @@ func (rp *RunPage) editField(r *http.Request, p *panelView, o *outline.Outline, 
 	case shown.Truncated:
 		p.Warn = append(p.Warn, "What "+key+" has returned is too large to be edited here: `durable fork --edit "+view.ShellQuote(key+"=@result.json")+"` takes it from a file.")
 	case len(shown.Value) == 0:
-		p.Warn = append(p.Warn, "What "+key+" has returned is no JSON, and is not shown here.")
+		p.Warn = append(p.Warn, "What "+key+" has returned is not JSON, and is not shown here.")
 	default:
 		e.Value = view.PayloadText(shown)
 		if rp.hides(o.Run.ID, ev) {

@@ -31,7 +31,7 @@ func TestThePiecesOfAJSONTextHaveColoursByTheirKind(t *testing.T) {
 		`null`:                                   `<lit null>`,
 		`{"": {"</pre><b>": {}}}`:                `{<s "">: {<s "</pre><b>">: {}}}`,
 		`[]`:                                     `[]`,
-		`"`:                                      `"`, // of a text that is no JSON nothing is lost
+		`"`:                                      `"`, // of a text that is not JSON nothing is lost
 		`{"a" !`:                                 `{"a" !`,
 		``:                                       ``,
 	} {

@@ -225,7 +225,7 @@ async function act(form, submitter) {
       const key = el.name.slice(at + 1); // one of several: "edits:charge"
       try { JSON.parse(el.value); } catch {
         el.focus();
-        return toast(`The result${kind === "jsons" ? " of " + key : ""} is no JSON: a text needs quotation marks around it, and nothing is null.`, "Not done");
+        return toast(`The result${kind === "jsons" ? " of " + key : ""} is not JSON: a text needs quotation marks around it, and nothing is null.`, "Not done");
       }
       if (kind === "json") fields.set(el.name, el.value);
       else many.set(el.name.slice(0, at), [...(many.get(el.name.slice(0, at)) || []), JSON.stringify(key) + ":" + el.value]);
