@@ -33,7 +33,7 @@ func TestACancelOfAPausedRunThatNobodyExecutesSaysHowItIsCarriedOut(t *testing.T
 	interrupted(d)
 	d.ok("shop durable pause order-42")
 	said := d.ok("shop durable cancel order-42")
-	require.Contains(t, said.out, "Workflow order-42 is interrupted (cancelling): nobody executes it")
+	require.Contains(t, said.out, "Workflow order-42 is interrupted (cancelling): no process executes it")
 	next, found := strings.CutPrefix(said.err, "Carry it out with: ")
 	require.True(t, found, said.err)
 	require.Contains(t, d.sh(next).err, "Workflow order-42 cancelled")

@@ -3,6 +3,7 @@ package cli
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"os"
 	"os/exec"
@@ -90,7 +91,8 @@ func notEdited(c *invocation, l *target.Local, s *target.Run, err error) error {
 	if f.Code == "internal" {
 		f.Code, f.Exit = "refused", ExitRefused
 	}
-	if s.Live && f.Next == "" {
+	e := (*operate.EditError)(nil)
+	if known := errors.As(err, &e); s.Live && !(known && (e.Forceable || e.Unknown)) {
 		f.Next = "Hold it first: " + c.self("pause", s.ID)
 	}
 	return f

@@ -11,7 +11,8 @@ import (
 func TestASignalWithoutAValueIsSentOnlyToAWaitThatTakesNothing(t *testing.T) {
 	d := newDesk(t)
 	p := d.start("shop durable run two --id t --input '{}'")
-	p.until("? At what price?")
+	p.until("At what price?")
+	p.until("Agree?")
 	a := d.sh("durable --store shop.db signal t agree")
 	require.Equal(t, answer{"", "agree has no value, and t waits for one like false.\nGive the value: --value false\n", 2}, a)
 	a = d.sh("durable --store shop.db signal t agree --value null")
@@ -34,7 +35,8 @@ func TestASignalWithoutAValueIsSentOnlyToAWaitThatTakesNothing(t *testing.T) {
 func TestASignalThatNoWaitIsForSaysThatItIsKeptAndWhatTheRunWaitsFor(t *testing.T) {
 	d := newDesk(t)
 	p := d.start("shop durable run two --id t --input '{}'")
-	p.until("? At what price?")
+	p.until("At what price?")
+	p.until("Agree?")
 	a := d.ok(`durable --store shop.db signal t agreed --value true`)
 	require.Equal(t, answer{"Sent agreed to t\n", "t does not wait for agreed at the moment: the signal is kept until it does. Now it waits for agree and price.\n", 0}, a)
 	require.JSONEq(t, `{"id":"t","signal":"agreed","awaited":false,"waits_for":["agree","price"]}`, d.ok(`durable --store shop.db signal t agreed --value true --json`).out)

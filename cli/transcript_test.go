@@ -57,16 +57,13 @@ func (d *desk) starts(id string) {
 	require.NoError(d.t, err)
 }
 
-// old makes a run look as if nobody had touched it for a while.
-func (d *desk) old(id string) {
+// old makes all runs look as if nobody had touched them for a while.
+func (d *desk) old() {
 	d.t.Helper()
 	db, err := sqlx.Open("sqlite3", filepath.Join(d.dir, "shop.db"))
 	require.NoError(d.t, err)
 	defer db.Close()
-	_, err = db.Exec(`UPDATE durable_runs SET updated_at = updated_at - 60000000 WHERE id = ?`, id)
-	require.NoError(d.t, err)
-	// The others were just left, however slow this machine is.
-	_, err = db.Exec(`UPDATE durable_runs SET updated_at = max(updated_at, ?) WHERE id <> ?`, time.Now().UnixMicro(), id)
+	_, err = db.Exec(`UPDATE durable_runs SET updated_at = ?`, time.Now().Add(-630*time.Second).UnixMicro())
 	require.NoError(d.t, err)
 }
 
@@ -223,9 +220,10 @@ Resume with: shop durable run checkout --resume order-42
 `,
 	},
 	{
-		name: "stuck", line: "durable stuck", before: func(d *desk) { d.old("order-42") },
-		want: `ID        REASON                      NEXT
-order-42  nobody alive runs checkout  shop durable run checkout --resume order-42
+		name: "stuck", line: "durable stuck", before: func(d *desk) { d.old() },
+		want: `ID        FOR     REASON                      NEXT
+order-41  TOOK  nobody alive runs checkout  Start the program that has its code
+order-42  TOOK  nobody alive runs checkout  shop durable run checkout --resume order-42
 `, code: 6,
 	},
 	{
@@ -243,7 +241,7 @@ Nobody executes order-42 (interrupted). Resume with: shop durable run checkout -
 		want: `✓ schema     4
 ✓ store      sqlite, presence by file lock, 5 runs
 ✓ executors  0 live
-! stuck      1 run cannot go on             durable stuck
+! stuck      2 runs cannot go on            durable stuck
 ✓ integrity  5 runs sound
 0 problems, 1 warning
 `,
@@ -309,11 +307,11 @@ Session interrupted. Resume with: shop durable run checkout --resume order-42
 `, code: 6,
 	},
 	{
-		name: "doctor of a damaged store", line: "durable doctor", before: func(d *desk) { d.old("order-42") },
+		name: "doctor of a damaged store", line: "durable doctor", before: func(d *desk) { d.old() },
 		want: `✓ schema     4
 ✓ store      sqlite, presence by file lock, 5 runs
 ✓ executors  0 live
-! stuck      1 run cannot go on             durable stuck
+! stuck      2 runs cannot go on            durable stuck
 ✗ integrity  order-42: 1 corrupt            durable checkpoints repair order-42
 1 problem, 1 warning
 `, code: 6,

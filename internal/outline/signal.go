@@ -7,7 +7,7 @@ import (
 )
 
 // Listening returns the waits that a signal of this name is for, oldest first, and the names of
-// the signals that the run waits for now.
+// the signals that the run waits for now, in order.
 func (o *Outline) Listening(name string) (open []*Row, names []string) {
 	for _, r := range o.Waits {
 		if r.Kind != Wait && r.Kind != Approval {
@@ -20,6 +20,7 @@ func (o *Outline) Listening(name string) (open []*Row, names []string) {
 			open = append(open, r)
 		}
 	}
+	slices.Sort(names)
 	return open, names
 }
 

@@ -122,6 +122,7 @@ func Explain(err error, c *Commands, inProgress func(id, owner string) string) *
 // explainEdit says why a result is not edited.
 func explainEdit(f *Failure, edit *operate.EditError, c *Commands) {
 	f.Code, f.Exit, f.Message = "refused", ExitRefused, fmt.Sprintf("run %s: the result of %s cannot be edited: %s", edit.RunID, edit.Key, edit.Reason)
+	f.Next = "Show it: " + c.Self("sessions", "show", edit.RunID)
 	if edit.Forceable {
 		f.Next = "With --force it is replaced all the same"
 	}
@@ -146,10 +147,12 @@ func explainKind(f *Failure, err error, c *Commands) *Failure {
 		f.Next = "Show it: " + c.Self("sessions", "show", paused.RunID)
 	case errors.Is(err, durable.ErrConflict), errors.Is(err, store.ErrExists):
 		refuse("conflict")
+		f.Next = "Choose another id."
 	case errors.Is(err, operate.ErrUnrepairable), errors.Is(err, durable.ErrUnrecoverable), errors.Is(err, store.ErrStatus), errors.Is(err, durable.ErrNotRegistered):
 		refuse("refused")
 	case errors.Is(err, operate.ErrBadFile):
 		refuse("bad_file")
+		f.Next = "Write it again where the run is: " + c.Self("checkpoints", "export", "ID")
 	case errors.As(err, &damaged) && errors.Is(err, durable.ErrNoHistory):
 		return NoHistory(damaged.RunID, c)
 	case errors.As(err, &damaged):

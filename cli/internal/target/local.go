@@ -269,6 +269,9 @@ func (l *Local) nextFor(ctx context.Context, one durable.Stuck) string {
 		if run := l.Code(ctx, s); run != "" {
 			return run
 		}
+		if one.Code == durable.CodeNotRegistered && !l.Mounted {
+			return s.Starter()
+		}
 	}
 	if one.Code == durable.CodeNotRegistered || one.Code == durable.CodeQueueNotServed || one.Next == "" {
 		return one.Next
