@@ -318,11 +318,10 @@ type StepError struct {
 func (e *StepError) Error() string {
 	// An error of the engine about the step says itself which one it is.
 	why := strings.TrimPrefix(fmt.Sprint(e.Err), fmt.Sprintf("run %s: step %s: ", e.RunID, e.Key))
-	switch e.Max {
-	case 0:
+	switch {
+	case e.Max == 0:
 		why = fmt.Sprintf("attempt %d: %s", e.Attempt, why)
-	case 1:
-	default:
+	case e.Max != 1:
 		why = fmt.Sprintf("attempt %d of %d: %s", e.Attempt, e.Max, why)
 	}
 	return fmt.Sprintf("step %s: %s", e.Key, why)
