@@ -8,7 +8,6 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/holdfast-dev/holdfast/internal/history"
-	"github.com/holdfast-dev/holdfast/operate"
 	"github.com/holdfast-dev/holdfast/store"
 )
 
@@ -216,55 +215,6 @@ func TestAVersionThatIsNotThere(t *testing.T) {
 	require.Empty(t, history.Reconcile(row, s, history.CodeAtHand{Workflow: true, Pinned: true}).Code)
 	row.Version = "1"
 	require.NotEmpty(t, history.Reconcile(row, s, history.CodeAtHand{Workflow: true}).Refused)
-}
-
-func TestLastStableEvent(t *testing.T) {
-	for _, c := range []struct {
-		events []string
-		want   int // from 1; 0: none
-	}{
-		{[]string{}, 0},
-		{[]string{"created", "started", "wait w", "step a"}, 0},
-		{[]string{"created", "completed a", "step b"}, 2},
-		{[]string{"created", "finished kid", "attempt b"}, 2},
-		{[]string{"created", "item m[3]", "timer sleep"}, 2},
-		{[]string{"created", "wait w", "answer w"}, 3},
-		{[]string{"created", "wait w", "answer w", "completed w"}, 4},
-		{[]string{"completed a", "wait w", "completed b"}, 1},
-		{[]string{"completed a", "wait w", "completed b", "answer w"}, 4},
-		{[]string{"completed a", "wait w", "late w", "completed b", "wait v"}, 4},
-	} {
-		events := lineageOf(c.events...)
-		got := operate.LastStableEvent(events)
-		s := history.NewSurvey("r")
-		for i := range events {
-			require.NoError(t, s.Add(&events[i]))
-		}
-		if c.want == 0 {
-			require.Nil(t, got, "%v", c.events)
-			require.Zero(t, s.Stable.Seq)
-			continue
-		}
-		require.Equal(t, int64(c.want), got.Seq, "%v", c.events)
-		require.Equal(t, got.Seq, s.Stable.Seq, "the summary agrees")
-	}
-}
-
-func TestDeriveStatus(t *testing.T) {
-	for want, words := range map[store.Status][]string{
-		store.Pending:     {"created"},
-		store.Running:     {"created", "started", "wait w", "answer w"},
-		store.Waiting:     {"created", "started", "completed a", "wait w", "claimed"},
-		store.Interrupted: {"created", "started", "completed a", "interrupted"},
-		store.Completed:   {"created", "started", "completed a", "ended"},
-	} {
-		require.Equal(t, want, operate.DeriveStatus(lineageOf(words...)).Status)
-	}
-	d := operate.DeriveStatus(lineageOf("created", "started", "completed a", "wait v", "item m[1]", "wait w"))
-	require.Equal(t, operate.Derived{
-		Status: store.Waiting, Seq: 6, Key: "w", Steps: 1, Completed: []string{"a", "m[1]"},
-		Waits: []operate.PendingWait{{Key: "v", Name: "v", Seq: 4}, {Key: "w", Name: "w", Seq: 6}},
-	}, d)
 }
 
 // Whatever the events are: a repair cuts within the lineage, and what it leaves
