@@ -36,6 +36,14 @@ func rawWith(t testing.TB, driver, dsn string) *sqlx.DB {
 	return db
 }
 
+// execute runs a statement on a connection that has ended when it returns.
+func execute(t testing.TB, dsn, text string, args ...any) {
+	t.Helper()
+	db := raw(t, dsn)
+	defer db.Close()
+	db.MustExec(text, args...)
+}
+
 // log writes a run's events as the engine would.
 type runLog struct {
 	id    string

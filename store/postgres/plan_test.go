@@ -15,6 +15,7 @@ import (
 // server keeps the plan it makes then: it must not be one that reads the whole
 // table.
 func TestCommitsOfANewDatabaseDoNotReadWholeTables(t *testing.T) {
+	t.Parallel()
 	dsn := pgtest.DSN(t)
 	s := open(t, dsn)
 	db := raw(t, dsn)
@@ -36,7 +37,8 @@ func TestCommitsOfANewDatabaseDoNotReadWholeTables(t *testing.T) {
 			}
 		}
 	}
-	// The server counts with some delay.
+	// The server counts with some delay, and when a session ends at the latest.
+	require.NoError(t, s.Close())
 	var written, read int
 	require.Eventually(t, func() bool {
 		require.NoError(t, db.Get(&written, "SELECT coalesce(sum(n_tup_ins), 0) FROM pg_stat_user_tables WHERE relname IN ('durable_runs', 'durable_events')"))
