@@ -323,7 +323,7 @@ func TestEveryActOfAnOperator(t *testing.T) {
 		require.Eventually(t, func() bool {
 			run, err = s.c.GetRun(ctx, "r")
 			return err == nil && run.Paused
-		}, 10*time.Second, 5*time.Millisecond)
+		}, time.Minute, 5*time.Millisecond)
 		require.False(t, *run.Executed)
 		require.Contains(t, run.Nobody, "paused")
 		stuck, err := s.c.Stuck(ctx)

@@ -190,7 +190,7 @@ func (s *site) until(id, status string) client.Run {
 		var err error
 		run, err = s.c.GetRun(s.t.Context(), id)
 		return err == nil && run.Status == status
-	}, 10*time.Second, 5*time.Millisecond, "%s is %s", id, run.Status)
+	}, time.Minute, 5*time.Millisecond, "%s is %s", id, run.Status)
 	return run
 }
 

@@ -43,7 +43,7 @@ func TestWhatIsStuckHasATabBesideTheStatuses(t *testing.T) {
 		require.NotContains(t, s.browse("/").body, `href="/stuck" data-soft`)
 		_, err := s.c.Pause(t.Context(), "order-1", "")
 		require.NoError(t, err)
-		require.Eventually(t, func() bool { return s.until("order-1", "waiting").Paused }, 10*time.Second, 5*time.Millisecond)
+		require.Eventually(t, func() bool { return s.until("order-1", "waiting").Paused }, time.Minute, 5*time.Millisecond)
 		require.Regexp(t, `<a class="tab" href="/stuck" data-soft>.*Stuck <b>1</b></a>`, s.browse("/").body)
 		require.NotContains(t, s.browse("/?q=workflow:checkout").body, `href="/stuck" data-soft`, "how many of these are stuck is not known")
 		bulk := s.browse("/bulk?act=cancel&q=workflow:checkout")

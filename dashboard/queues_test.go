@@ -185,7 +185,7 @@ func TestTheNavigationHasQueuesOnceThereAreSome(t *testing.T) {
 	require.NotContains(t, s.browse("/").body, `href="/queues"`)
 	require.Contains(t, s.browse("/queues").body, "No queues")
 	require.NoError(t, store.CapabilitiesOf(s.st).Queues.PutQueue(t.Context(), store.Queue{Name: "emails"}))
-	require.Eventually(t, func() bool { return strings.Contains(s.browse("/").body, `href="/queues"`) }, 10*time.Second, 50*time.Millisecond)
+	require.Eventually(t, func() bool { return strings.Contains(s.browse("/").body, `href="/queues"`) }, time.Minute, 50*time.Millisecond)
 }
 
 func TestTheStreamTellsWhatChangesInQueues(t *testing.T) {

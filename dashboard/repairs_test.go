@@ -73,7 +73,7 @@ func TestADryRunTellsOfACancelThatIsOnRecord(t *testing.T) {
 	s := open(t, memoryStore(t), dashboard.Options{})
 	s.shop.hang = make(chan struct{})
 	s.start("r")
-	require.Eventually(t, func() bool { return s.until("r", "running").Steps == 1 }, 10*time.Second, 5*time.Millisecond)
+	require.Eventually(t, func() bool { return s.until("r", "running").Steps == 1 }, time.Minute, 5*time.Millisecond)
 	require.NoError(t, s.eng.Close()) // interrupted, in the middle of a step
 	desk := &site{t: t, st: s.st, shop: new(shop)}
 	desk.serve(durable.Options{}, dashboard.Options{})

@@ -93,7 +93,7 @@ func TestAResumeOverHTTPRepairsFirst(t *testing.T) {
 		require.Less(t, a.status, 300, "%s: %s", pattern, a.body)
 		run := s.until("r", "waiting")
 		require.EqualValues(t, 1, run.Branch)
-		require.Eventually(t, func() bool { run = s.until("r", "waiting"); return len(run.Approvals) == 1 }, 10*time.Second, 5*time.Millisecond)
+		require.Eventually(t, func() bool { run = s.until("r", "waiting"); return len(run.Approvals) == 1 }, time.Minute, 5*time.Millisecond)
 		require.Equal(t, charged, s.shop.charged.Load(), "what was recorded is not done again")
 		branches, err := s.c.Branches(t.Context(), "r")
 		require.NoError(t, err)

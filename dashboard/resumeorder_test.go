@@ -39,7 +39,7 @@ func TestWhatIsUnderWayOrNotBegunIsNotResumed(t *testing.T) {
 	onStores(t, dashboard.Options{}, func(t *testing.T, s *site) {
 		s.shop.hang = make(chan struct{})
 		s.start("busy")
-		require.Eventually(t, func() bool { return s.until("busy", "running").Steps == 1 }, 10*time.Second, 5*time.Millisecond)
+		require.Eventually(t, func() bool { return s.until("busy", "running").Steps == 1 }, time.Minute, 5*time.Millisecond)
 		_, err := durable.Ref[Order, string]("elsewhere").Start(withEngine(s), "new", Order{})
 		require.NoError(t, err)
 		for _, pattern := range resumeDoors {

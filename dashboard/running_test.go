@@ -18,7 +18,7 @@ func TestARunningRunSaysWhatRuns(t *testing.T) {
 	require.Eventually(t, func() bool {
 		key, ok := s.eng.Executing("r")
 		return ok && key == "hang"
-	}, 10*time.Second, time.Millisecond)
+	}, time.Minute, time.Millisecond)
 	require.Contains(t, s.browse("/runs/r").body, `Running <b class="mono">hang</b>`)
 	close(s.shop.hang)
 	s.until("r", "waiting")

@@ -89,7 +89,7 @@ func TestThePagesOfSchedulesShowTimesAndPlanBeforeTheyFill(t *testing.T) {
 		}
 		return nil
 	}})
-	require.Eventually(t, func() bool { return strings.Contains(s.browse("/").body, `href="/schedules"`) }, 10*time.Second, 50*time.Millisecond, "the navigation has them once there are some")
+	require.Eventually(t, func() bool { return strings.Contains(s.browse("/").body, `href="/schedules"`) }, time.Minute, 50*time.Millisecond, "the navigation has them once there are some")
 	page := s.browse("/schedules").body
 	require.Contains(t, page, `data-key="nightly"`)
 	require.Contains(t, page, "none yet")

@@ -44,7 +44,7 @@ func (s *site) streams(n int) {
 	require.Eventually(s.t, func() bool {
 		h, err := s.c.Health(s.t.Context())
 		return err == nil && h.Streams == n
-	}, 10*time.Second, time.Millisecond, "%d streams", n)
+	}, time.Minute, time.Millisecond, "%d streams", n)
 }
 
 // Callers whose runs go on ask again and again, and would leave no place to the others.

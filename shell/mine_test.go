@@ -350,7 +350,7 @@ func TestAWriterOfOutputThatBlocksHoldsTheStepNoLongerThanItsTimeout(t *testing.
 		return (&shell.Workspace{Output: &slow{gate: gate}}).Retry(ctx, "s", durable.Policy{MaxAttempts: 1, Timeout: 500 * time.Millisecond}, "yes")
 	})
 	require.ErrorIs(t, err, durable.ErrAttemptTimeout)
-	require.Less(t, time.Since(began), 4*time.Second)
+	require.Less(t, time.Since(began), time.Minute, "the writer is blocked for ever")
 	require.Contains(t, p.log.String(), "did not get")
 
 	// And of one without a limit it does not change the result.

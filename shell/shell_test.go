@@ -342,7 +342,7 @@ func TestATimeLimitAndAShutdownEndTheCommandToo(t *testing.T) {
 	child := pid(t, dir+"/child")
 	began := time.Now()
 	require.NoError(t, p.Close(), "the engine did not have to give up on it")
-	require.Less(t, time.Since(began), 3*time.Second)
+	require.Less(t, time.Since(began), time.Minute, "it has an hour")
 	gone(t, child)
 }
 
@@ -354,7 +354,7 @@ func TestWhatACommandLeavesRunningEndsWithIt(t *testing.T) {
 	})
 	require.NoError(t, err)
 	require.Equal(t, "started\n", r.Stdout.Text)
-	require.Less(t, time.Since(began), 10*time.Second, "it holds our pipe, and is not waited for")
+	require.Less(t, time.Since(began), 5*time.Minute, "it holds our pipe, and is not waited for")
 	gone(t, pid(t, dir+"/pid"))
 }
 

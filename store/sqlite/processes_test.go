@@ -94,7 +94,7 @@ func TestARunOfAKilledProcessIsTakenAtOnce(t *testing.T) {
 	runs := claim(t, st, e, "r")
 	require.Len(t, runs, 1)
 	require.Equal(t, store.Resuming, runs[0].Status)
-	require.Less(t, time.Since(begin), time.Second, "the lease was an hour")
+	require.Less(t, time.Since(begin), time.Minute, "the lease is an hour")
 	require.Len(t, lockFiles(t, path), 1, "the dead one's is removed")
 	list, err := st.Executors(t.Context())
 	require.NoError(t, err)

@@ -176,7 +176,7 @@ func TestProcessesThatAreStoppedOrKilledDoNotKeepTheTurn(t *testing.T) {
 		}
 		victim := writers[0].cmd.Process
 		require.NoError(t, victim.Signal(syscall.SIGSTOP))
-		require.Eventually(t, func() bool { return stopped(t, victim.Pid) }, 10*time.Second, time.Millisecond)
+		require.Eventually(t, func() bool { return stopped(t, victim.Pid) }, time.Minute, time.Millisecond)
 		written := make(chan struct{})
 		go func() {
 			defer close(written)

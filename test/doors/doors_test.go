@@ -96,7 +96,7 @@ func (w *world) begin(workflow, how string, until store.Status, o ...durable.Sta
 	require.NoError(w.t, err)
 	w.until("r", until)
 	if how == "hang" {
-		require.Eventually(w.t, func() bool { return w.ran.Load() == 2 }, 10*time.Second, time.Millisecond)
+		require.Eventually(w.t, func() bool { return w.ran.Load() == 2 }, time.Minute, time.Millisecond)
 	}
 }
 

@@ -69,7 +69,7 @@ func states() []state {
 		refused("between two attempts elsewhere", func(w *world) {
 			w.other()
 			w.begin("order", "retry", store.Running)
-			require.Eventually(w.t, func() bool { return w.ran.Load() == 2 && w.row("r").Last.Type == store.AttemptFailed }, 10*time.Second, time.Millisecond)
+			require.Eventually(w.t, func() bool { return w.ran.Load() == 2 && w.row("r").Last.Type == store.AttemptFailed }, time.Minute, time.Millisecond)
 		}, "not_resumable", "in progress"),
 		resumed("interrupted", at(store.Interrupted), "goes on", store.Completed),
 		resumed("running, its process is gone", at(store.Running), "goes on", store.Completed),
@@ -80,7 +80,7 @@ func states() []state {
 		refused("paused", func(w *world) {
 			w.begin("waits", "signal", store.Waiting)
 			require.NoError(w.t, w.eng.Pause(w.ctx(), "r", ""))
-			require.Eventually(w.t, func() bool { return w.row("r").Paused }, 10*time.Second, time.Millisecond)
+			require.Eventually(w.t, func() bool { return w.row("r").Paused }, time.Minute, time.Millisecond)
 		}, "not_resumable", "Session r is not resumable (status: waiting)"),
 		resumed("failed, its attempts used up", func(w *world) { w.begin("order", "fail", store.Failed); w.mood("fine") }, "the step has its attempts again", store.Completed),
 		resumed("failed for good (Permanent)", func(w *world) { w.begin("order", "permanent", store.Failed); w.mood("fine") }, "the step has its attempts again", store.Completed),

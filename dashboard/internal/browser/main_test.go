@@ -89,7 +89,7 @@ func (s *site) eventually(id, status string) {
 		info, err := s.eng.Get(context.Background(), id)
 		is = string(info.Status)
 		return err == nil && is == status
-	}, 15*time.Second, 10*time.Millisecond, "%s is %s", id, is)
+	}, time.Minute, 10*time.Millisecond, "%s is %s", id, is)
 }
 
 // tab is a page in the browser, which fails its test at any error of a script and
