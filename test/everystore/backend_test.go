@@ -106,7 +106,8 @@ type data struct {
 	place
 	outside store.Store
 	kept    [2]store.Store
-	runs    int // how many roots were started on it
+	beaten  map[string]store.Store // by executor: the kept handle on which it beat
+	runs    int                    // how many roots were started on it
 }
 
 // handle returns a handle for the nth life of a trial, and what is to be called
@@ -235,13 +236,19 @@ func (d *data) gone(t require.TestingT, b backend) {
 }
 
 // bury removes the executors that were killed, so that the trials to come need
-// not look at them.
+// not look at them: each through the handle that has its lock, which would be held,
+// and looked at with every beat, as long as that handle is open.
 func (d *data) bury(t require.TestingT) {
 	list, err := d.outside.Executors(context.Background())
 	require.NoError(t, err)
 	for _, x := range list {
+		st, ok := d.beaten[x.ID]
+		if !ok {
+			st = d.outside
+		}
 		x.Leaving = true
-		_, err := d.outside.Beat(context.Background(), x)
+		_, err := st.Beat(context.Background(), x)
 		require.NoError(t, err)
 	}
+	clear(d.beaten)
 }

@@ -194,6 +194,12 @@ func (tr *trial) live(t require.TestingT, n int, at *death) (writes [][]string, 
 	l.eng, err = durable.Open(ctx, l.process, o)
 	require.NoError(t, err)
 	defer func() { require.NoError(t, l.eng.Close()) }()
+	if tr.b.keeps {
+		if tr.d.beaten == nil {
+			tr.d.beaten = map[string]store.Store{}
+		}
+		tr.d.beaten[l.eng.ID()] = st
+	}
 	l.ctx = durable.NewContext(ctx, l.eng)
 
 	outcome, err = l.work(wf)
