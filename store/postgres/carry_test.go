@@ -99,6 +99,7 @@ func TestAmongStepsAndEndsEachIsRefusedAlone(t *testing.T) {
 // What the row says is checked once it is locked, and not as it was when the statement
 // began: a message, a claim or an end comes in while it waits.
 func TestAnEndThatWaitsForItsRowSeesWhatCameMeanwhile(t *testing.T) {
+	t.Parallel()
 	for name, tt := range map[string]struct {
 		meanwhile func(r runLog) store.Change
 		want      error

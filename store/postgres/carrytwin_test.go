@@ -17,6 +17,7 @@ import (
 // Batches of steps, ends, waits and interruptions, of which some are refused, sent again or
 // out of date, do what they do in memory: member for member, and in rows and logs.
 func TestBatchesOfStepsAndEndsDoWhatTheyDoInMemory(t *testing.T) {
+	t.Parallel()
 	for seed := range uint64(6) {
 		t.Run(fmt.Sprint(seed), func(t *testing.T) {
 			r := rand.New(rand.NewPCG(seed, 1))

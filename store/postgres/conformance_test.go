@@ -88,12 +88,14 @@ func harnessOf(t *testing.T, driver string, o postgres.Options, has ...conforman
 }
 
 func TestConformance(t *testing.T) {
+	t.Parallel()
 	all := conformance.Capabilities()
 	report := conformance.Run(t, harness(t, postgres.Options{}, all...))
 	require.Len(t, report.Present, len(all))
 }
 
 func TestConformanceOnAPoolOfPgx(t *testing.T) {
+	t.Parallel()
 	all := conformance.Capabilities()
 	report := conformance.Run(t, harnessOf(t, "pgx", postgres.Options{}, all...))
 	require.Len(t, report.Present, len(all))

@@ -215,6 +215,7 @@ func TestTerminatedBackendsLoseAndDoubleNothing(t *testing.T) {
 }
 
 func TestAServerThatIsRestartedUnderLoadLosesAndDoublesNothing(t *testing.T) {
+	t.Parallel()
 	cluster := pgtest.Start(t)
 	c := &crowd{t: t, store: open(t, cluster.DSN()), steps: 5, sink: "sink"}
 	stops := []func() error{
@@ -299,7 +300,7 @@ func TestAnUnknownOutcomeIsSaidAndSettledByTheSameChange(t *testing.T) {
 		start := time.Now()
 		err := s.Commit(ctx, []store.Change{step})[0]
 		require.ErrorIs(t, err, store.ErrUnknown)
-		require.Less(t, time.Since(start), 5*time.Second, "the context bounds how long it tries")
+		require.Less(t, time.Since(start), time.Minute, "the context bounds how long it tries")
 		_, events := load(t, direct, "r")
 		require.Len(t, events, 3, "and yet it was carried out")
 

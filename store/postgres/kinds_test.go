@@ -63,6 +63,7 @@ func rested(t *testing.T, dsn string) *sqlx.DB {
 // Lists and pages ask how many runs there are of each kind, and for the few of a
 // rare one. With many runs that must not mean reading all of them each time.
 func TestCountsAndRareKindsAreReadFromAnIndex(t *testing.T) {
+	t.Parallel()
 	dsn := pgtest.DSN(t)
 	db := rested(t, dsn)
 	// What was committed in the company of notices, which do not wait for the disk,

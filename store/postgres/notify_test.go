@@ -51,7 +51,7 @@ func (e *ear) eventually(t *testing.T, what string, f func() bool) {
 		e.mu.Lock()
 		defer e.mu.Unlock()
 		return f()
-	}, 10*time.Second, time.Millisecond, what)
+	}, time.Minute, time.Millisecond, what)
 }
 
 func (e *ear) hears(t *testing.T, id string) {
@@ -121,6 +121,7 @@ func TestNotifyEndsWithItsContextAndWithTheStore(t *testing.T) {
 }
 
 func TestAnIdleStoreSendsNothingButItsBeats(t *testing.T) {
+	t.Parallel()
 	dsn := pgtest.DSN(t)
 	s := open(t, dsn)
 	listen(t, s)

@@ -37,6 +37,7 @@ func one(s *postgres.Store, c store.Change) error {
 // Of creations with one id or one Dedup that race, one creates its run, and the others say which
 // that is.
 func TestOfCreationsThatRaceOneCreates(t *testing.T) {
+	t.Parallel()
 	dsn := pgtest.DSN(t)
 	const rounds, each = 25, 8
 	for name, prepare := range map[string]func(c *store.Change, r *runLog, round, i int){

@@ -152,6 +152,7 @@ func (l *runLog) receive(inbox int64, id string, pick func(int) int) store.Chang
 // Creations, messages, take-overs and ends do the same as one statement, in a transaction and in
 // memory: the same verdicts, rows, logs and messages, whatever came before.
 func TestOneStatementDoesWhatTheTransactionDoes(t *testing.T) {
+	t.Parallel()
 	for seed := range uint64(5) {
 		t.Run(fmt.Sprint(seed), func(t *testing.T) {
 			t.Parallel()

@@ -37,6 +37,7 @@ func everything(err error) string {
 }
 
 func TestThePasswordIsInNoError(t *testing.T) {
+	t.Parallel()
 	cluster := pgtest.Start(t)
 	addr := cluster.Addr()
 	host, port, _ := strings.Cut(addr, ":")
@@ -138,6 +139,7 @@ func TestNewWithADSNListens(t *testing.T) {
 }
 
 func TestTwoMigratorsAtOnceMakeOneSchema(t *testing.T) {
+	t.Parallel()
 	for _, level := range []string{"read committed", "serializable"} {
 		dsn := pgtest.With(pgtest.DSN(t), "default_transaction_isolation", level)
 		const n = 6

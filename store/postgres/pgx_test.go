@@ -66,8 +66,10 @@ func (d drive) open(t testing.TB, dsn string) *postgres.Store {
 // onEveryDriver runs what depends on what a driver makes of the server's answers, or
 // of their loss.
 func onEveryDriver(t *testing.T, f func(*testing.T, drive)) {
-	t.Run("pq", func(t *testing.T) { f(t, drive{openOptions}) })
+	t.Parallel()
+	t.Run("pq", func(t *testing.T) { t.Parallel(); f(t, drive{openOptions}) })
 	t.Run("pgx", func(t *testing.T) {
+		t.Parallel()
 		f(t, drive{func(t testing.TB, dsn string, o postgres.Options) *postgres.Store {
 			t.Helper()
 			s, err := openPgx(dsn, o)
@@ -125,9 +127,9 @@ func TestADeadlockWithATransactionOfTheUsersEnds(t *testing.T) {
 		go func() { done <- s.Commit(context.Background(), []store.Change{both})[0] }()
 		require.Eventually(t, func() bool {
 			var waits bool
-			require.NoError(t, db.Get(&waits, "SELECT count(*) > 0 FROM pg_locks WHERE NOT granted"))
+			require.NoError(t, db.Get(&waits, "SELECT count(*) > 0 FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'"))
 			return waits
-		}, 10*time.Second, time.Millisecond)
+		}, time.Minute, time.Millisecond)
 		tx.MustExec("SELECT 1 FROM durable_runs WHERE id = 'a' FOR UPDATE") // the store's transaction makes way
 		require.NoError(t, tx.Commit())
 		require.NoError(t, <-done)
@@ -183,6 +185,7 @@ func TestAPoolOfPgxListensWithADSN(t *testing.T) {
 
 // How pgx sends statements is the program's choice.
 func TestAPoolOfPgxWithAnotherModeOfQueriesWorks(t *testing.T) {
+	t.Parallel()
 	for _, mode := range []pgx.QueryExecMode{pgx.QueryExecModeCacheStatement, pgx.QueryExecModeCacheDescribe, pgx.QueryExecModeDescribeExec, pgx.QueryExecModeExec, pgx.QueryExecModeSimpleProtocol} {
 		t.Run(mode.String(), func(t *testing.T) {
 			dsn := pgtest.DSN(t)

@@ -13,6 +13,7 @@ import (
 // The lock of a living executor is free for the moment it takes to connect
 // again, and its last beat is nearly always older than that.
 func TestALivingExecutorWhoseListeningConnectionIsCutKeepsItsRuns(t *testing.T) {
+	t.Parallel()
 	dsn := pgtest.DSN(t)
 	a, b := open(t, dsn), open(t, dsn)
 	beat(t, a, executor("a", time.Hour))
@@ -37,6 +38,7 @@ func TestALivingExecutorWhoseListeningConnectionIsCutKeepsItsRuns(t *testing.T) 
 // An executor that does not come back is found by looking twice, and the beat
 // says when to look again.
 func TestAnExecutorThatIsGoneElsewhereIsFoundWithinSeconds(t *testing.T) {
+	t.Parallel()
 	dsn := pgtest.DSN(t)
 	child := startChild(t, dsn)
 	s := open(t, dsn)

@@ -6,6 +6,7 @@ import (
 	"os"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -285,6 +286,7 @@ func TestAProcessOfTheVersionBeforeGoesOnAcrossAnUpgrade(t *testing.T) {
 	commit(t, old, r.create("me"))
 	stop := make(chan struct{})
 	var writing sync.WaitGroup
+	var written atomic.Int64
 	writing.Go(func() {
 		for i := 0; ; i++ {
 			select {
@@ -298,13 +300,18 @@ func TestAProcessOfTheVersionBeforeGoesOnAcrossAnUpgrade(t *testing.T) {
 				t.Errorf("commit %d: %v", i, err)
 				return
 			}
+			written.Add(1)
 		}
 	})
-	time.Sleep(20 * time.Millisecond)
+	some := func() {
+		before := written.Load()
+		require.Eventually(t, func() bool { return written.Load() > before+20 || t.Failed() }, time.Minute, time.Millisecond)
+	}
+	some()
 	later := postgres.Options{}.Later(widen, `ALTER TABLE durable_events ADD COLUMN more text`)
 	m, err := schemaOf(t, dsn, later).Migrate(t.Context())
 	require.NoError(t, err)
-	time.Sleep(20 * time.Millisecond)
+	some()
 	close(stop)
 	writing.Wait()
 	db := raw(t, dsn)

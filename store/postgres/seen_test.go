@@ -43,7 +43,7 @@ func newOrphans(t *testing.T, n int) *orphans {
 			}
 		}
 		return true
-	}, 10*time.Second, time.Millisecond)
+	}, time.Minute, time.Millisecond)
 	return o
 }
 
@@ -157,7 +157,7 @@ func TestANamedClaimThatTheServerBeginsLateTakesNothingThatIsNotReturned(t *test
 				var active int
 				err := db.Get(&active, "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND state = 'active' AND query LIKE '%take_runs for runs that were seen%' AND pid <> pg_backend_pid()")
 				return err == nil && active == 0
-			}, 10*time.Second, time.Millisecond)
+			}, time.Minute, time.Millisecond)
 		}
 		return proxy.Pass
 	})

@@ -281,7 +281,7 @@ func TestAFloodOfNoticesIsHeardTogether(t *testing.T) {
 		hears.mu.Lock()
 		defer hears.mu.Unlock()
 		return slices.Contains(hears.heard, last.id)
-	}, 10*time.Second, time.Millisecond)
+	}, time.Minute, time.Millisecond)
 	took := time.Since(began)
 	require.LessOrEqual(t, count()-before, 8+1+int(took/(25*time.Millisecond)), "%d notices in %v", sent, took)
 }

@@ -241,7 +241,7 @@ func TestTrapAListeningConnectionThatIsEndedSaysSo(t *testing.T) {
 	require.NoError(t, err)
 	_, err = conn.Listen("c")
 	require.NoError(t, err)
-	raw(t, dsn).MustExec("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE pid <> pg_backend_pid() AND query LIKE 'LISTEN%'")
+	raw(t, dsn).MustExec("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = current_database() AND pid <> pg_backend_pid() AND query LIKE 'LISTEN%'")
 	for range heard { // closed when the connection is
 	}
 	_, err = conn.ExecSimpleQuery("SELECT 1")
