@@ -18,7 +18,7 @@ var (
 		"operate":          {29, 6000, 3, 545, 70},
 		"internal/claims":  {23, 3150, 6, 330, 47},
 		"internal/commit":  {16, 2200, 7, 380, 47},
-		"internal/history": {31, 5350, 10, 470, 80},
+		"internal/history": {31, 5360, 10, 470, 80},
 		"internal/payload": {12, 2500, 10, 530, 56},
 		"dashboard":        {9, 1100, 3, 240, 66},
 		"cli":              {36, 6300, 30, 390, 69},
@@ -27,7 +27,7 @@ var (
 		"store/sqlite":     {42, 7200, 25, 412, 45},
 		"store/postgres":   {45, 9150, 36, 494, 56},
 
-		"cli/internal/show":   {12, 1000, 0, 190, 66},
+		"cli/internal/show":   {14, 1000, 0, 190, 66},
 		"cli/internal/target": {11, 2600, 10, 540, 54},
 
 		"dashboard/internal/view":   {15, 2350, 1, 330, 50},

@@ -8,7 +8,6 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
-	"github.com/holdfast-dev/holdfast/durable"
 	"github.com/holdfast-dev/holdfast/internal/host"
 )
 
@@ -134,14 +133,4 @@ func guard(root *cobra.Command, args, flags []string) []string {
 		return slices.Concat(args, flags)
 	}
 	return slices.Concat(path, rest[1:], flags, []string{"--", rest[0]})
-}
-
-// NothingToResume says that there is no run to resume.
-func NothingToResume(c *Commands) *Failure {
-	return &Failure{Code: "nothing_to_resume", Exit: ExitNotFound, Message: "Nothing to resume. List: " + c.Self("sessions", "ls"), Err: durable.ErrNotFound}
-}
-
-// UnknownRun says that a store has no such run.
-func UnknownRun(id string, c *Commands) *Failure {
-	return &Failure{Code: "not_found", Exit: ExitNotFound, Message: "Session not found: " + id, Next: "List: " + c.Self("sessions", "ls"), Err: durable.ErrNotFound}
 }

@@ -72,19 +72,6 @@ func AttemptState(a *outline.Attempt) string {
 	return string(a.State)
 }
 
-// ToneColour is the colour of a verdict.
-func ToneColour(t outline.Tone) string {
-	switch t {
-	case outline.ToneDone:
-		return Green
-	case outline.ToneFail, outline.ToneStuck:
-		return Red
-	case outline.ToneResume, outline.ToneWait:
-		return Yellow
-	}
-	return ""
-}
-
 // maxRows is how many rows are shown to a person who has not requested all.
 const maxRows = 60
 
