@@ -218,7 +218,7 @@ func TestTheEndOfItsContextStopsStartAllBetweenBatches(t *testing.T) {
 		})
 		b, err := wf.StartAll(ctx, numbered(0, 5000))
 		require.ErrorIs(t, err, enough)
-		require.ErrorContains(t, err, "1024 runs started")
+		require.ErrorContains(t, err, "1,024 runs started")
 		require.Equal(t, durable.Bulk{Started: 1024}, b)
 		b, err = wf.StartAll(w.ctx(), numbered(0, 2000))
 		require.NoError(t, err)

@@ -105,7 +105,7 @@ func ExampleRetryFailed() {
 
 	fmt.Println(wf.Run(ctx, "send-1", []string{"Ada", "Bob"}))
 	// Output:
-	// map letters: 1 items failed, the first is letters[1]: step letters[1]/post: no such address
+	// map letters: 1 item failed, the first is letters[1]: step letters[1]/post: no such address
 	// [sent to Ada sent to Bob] <nil>
 }
 

@@ -437,7 +437,7 @@ func TestARunThatKillsItsProcessIsQuarantinedAndBystandersAreNot(t *testing.T) {
 		row := w.row("k")
 		require.Equal(t, durable.CodeQuarantined, row.Code)
 		require.True(t, row.Recoverable)
-		require.Contains(t, row.Reason, "its process ended 3 times without a word while step die, attempt 1, had begun")
+		require.Contains(t, row.Reason, "its process ended 3 times without a word while attempt 1 of step die was under way")
 		require.Contains(t, w.log.String(), "WARN durable: run quarantined run=k")
 		for i := range 5 {
 			require.Equal(t, store.Completed, w.eventually(fmt.Sprint("b", i), store.Completed).Status)

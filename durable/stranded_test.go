@@ -11,6 +11,7 @@ import (
 
 	"github.com/holdfast-dev/holdfast/durable"
 	"github.com/holdfast-dev/holdfast/operate"
+	"github.com/holdfast-dev/holdfast/store"
 )
 
 // A roll: the new version boots while the old one lives, and nothing is stuck.
@@ -98,6 +99,7 @@ func TestARunOnAQueueThatNobodyServesIsTold(t *testing.T) {
 					require.NoError(t, err)
 				}
 				pass(10 * time.Minute)
+				began := store.TimeOf(time.Now())
 				for i := range 3 {
 					_, err := durable.Ref[int, int]("mail").Start(w.ctx(), fmt.Sprint("r", i), i, durable.OnQueue("emials"))
 					require.NoError(t, err)
@@ -117,7 +119,7 @@ func TestARunOnAQueueThatNobodyServesIsTold(t *testing.T) {
 				require.NoError(t, err)
 				require.Len(t, found, 3)
 				require.Equal(t, durable.Stuck{
-					RunID: "r0", Workflow: "mail", Version: version, Code: durable.CodeQueueNotServed, Next: next,
+					RunID: "r0", Workflow: "mail", Version: version, Code: durable.CodeQueueNotServed, Next: next, Since: began,
 					Reason: "nobody alive who serves workflow mail takes runs from queue emials",
 				}, found[0])
 

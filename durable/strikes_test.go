@@ -198,7 +198,7 @@ func TestAQuarantineSaysWhatIsKnown(t *testing.T) {
 		}
 		require.Equal(t, []string{"r"}, rep.Quarantine)
 		require.Len(t, rep.Stuck, 1)
-		require.Contains(t, rep.Stuck[0].Reason, "its process ended 3 times without a word while step copy, attempt 2, had begun")
+		require.Contains(t, rep.Stuck[0].Reason, "its process ended 3 times without a word while attempt 2 of step copy was under way")
 		require.Contains(t, rep.Stuck[0].Reason, "may be the cause, or something outside of it")
 		require.NotContains(t, rep.Stuck[0].Reason, "killed its process")
 		require.Contains(t, rep.Stuck[0].Next, `operate.On(engine).Resume(ctx, "r")`)
