@@ -68,10 +68,10 @@ func clerk(st store.Store, o orders) error {
 	if err != nil {
 		return err
 	}
-	record(o, fact{What: "opened"})
 	if _, err := eng.Recover(ctx); err != nil {
 		return err
 	}
+	record(o, fact{What: "declared"})
 	c := &clerking{ctx: ctx, o: o, st: st, eng: eng}
 	for _, act := range []func() error{c.pause, c.fill, c.cancel, c.resume, c.bounceAgain, c.dedupAgain, c.interrupt} {
 		if err := act(); err != nil {
@@ -420,11 +420,11 @@ func (d *death) checkDesk(t *testing.T) {
 	declared := store.Queue{Name: "desk", Max: clerkRules[0].Max, MaxPerPartition: clerkRules[0].MaxPerPartition}
 	rate, err := d.st.(store.Queues).Queue(t.Context(), "rate")
 	require.NoError(t, err)
-	opened, paused := false, []bool{false}
+	stored, paused := false, []bool{false}
 	for _, f := range d.facts(t) {
 		switch f.What {
-		case "opened":
-			opened = true
+		case "declared":
+			stored = true
 		case "pausing", "resuming":
 			paused = append(paused, !paused[0])
 		case "paused", "resumed":
@@ -432,7 +432,7 @@ func (d *death) checkDesk(t *testing.T) {
 		}
 	}
 	limits := store.Queue{Name: q.Name, Max: q.Max, MaxPerPartition: q.MaxPerPartition, Rate: q.Rate, Per: q.Per}
-	if opened {
+	if stored {
 		require.Equal(t, declared, limits, d)
 		require.Equal(t, []any{clerkRules[1].Rate, clerkRules[1].Per}, []any{rate.Rate, rate.Per}, d)
 	}
