@@ -75,9 +75,10 @@ func newDepth(ctx context.Context, t *target, queued, delayed, partitions int) (
 	if s, err = connect(t.name, t.mode, address); err != nil {
 		return nil, err
 	}
+	opened := s // what is returned with an error is nil
 	defer func() {
 		if err != nil {
-			err = errors.Join(err, s.Close())
+			err = errors.Join(err, opened.Close())
 		}
 	}()
 	now := store.TimeOf(time.Now())
