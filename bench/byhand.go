@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"slices"
+	"sync"
 	"time"
 
 	"github.com/holdfast-dev/holdfast/store"
@@ -187,7 +188,12 @@ func (h *hand) starts(n int) (float64, error) {
 // signals sends n messages to a run, each recorded with its receipt, and returns the median of how long one
 // took. Before each the run begins to wait, as one that an engine executes, and its row is looked at once, as
 // by the sender of SIGNAL: a commit that follows another without a break is faster than one that does not.
+// Whoever executes runs also hears of what others do to them, and of what it has done itself.
 func (h *hand) signals(ctx context.Context, n int) (float64, error) {
+	ctx, stop := context.WithCancel(ctx)
+	var listening sync.WaitGroup
+	defer func() { stop(); listening.Wait() }()
+	listening.Go(func() { _ = store.CapabilitiesOf(h.s).Notifier.Notify(ctx, func(store.Notice) {}) }) // until it is stopped
 	l, err := h.create()
 	if err != nil {
 		return 0, err
