@@ -16,7 +16,7 @@ type bodies struct {
 	// resting gets a value when there is none left and the run is dead.
 	resting chan struct{}
 	under   underWay
-	saving  atomic.Int32           // calls of theirs that wait for the store to record their progress
+	asking  atomic.Int32           // waits of the run and its bodies for the store; see asks
 	exited  atomic.Pointer[string] // key of the step whose body has ended a goroutine of the run's
 
 	mu    sync.Mutex
@@ -101,4 +101,11 @@ func (u *underWay) last() *string {
 		return u.alone.Load()
 	}
 	return u.keys[len(u.keys)-1]
+}
+
+// asks says that the run waits for the store, which may not answer, until over is called: Close
+// does not blame its code meanwhile.
+func (b *bodies) asks() (over func()) {
+	b.asking.Add(1)
+	return func() { b.asking.Add(-1) }
 }

@@ -129,7 +129,7 @@ func (ch *child) bear(def *definition, input []byte, o *startOptions) error {
 			return ch.refuse(err)
 		}
 		want := store.Run{ID: ch.id, Workflow: def.name, InputHash: payload.InputHash(input), Parent: o.parent, ParentKey: o.parentKey}
-		have := r.eng.families.holderOf(ch.id)
+		have := r.eng.families.holderOf(r, ch.id)
 		if !ch.derived || tries > maxEvasions || startedBy(have, &want) {
 			return ch.refuse(conflictOfChild(&want, have))
 		}
@@ -159,9 +159,10 @@ func startedBy(have, want *store.Run) bool {
 	return have != nil && have.Parent == want.Parent && have.ParentKey == want.ParentKey
 }
 
-// holderOf reads the row of the run that has an id. It returns nil if the run was deleted
+// holderOf reads, for r, the row of the run that has an id. It returns nil if the run was deleted
 // meanwhile, or cannot be read.
-func (fam *families) holderOf(id string) *store.Run {
+func (fam *families) holderOf(r *run, id string) *store.Run {
+	defer r.bodies.asks()()
 	for pause := 5 * time.Millisecond; ; pause = min(2*pause, time.Second) {
 		h, err := fam.eng.store.Load(fam.eng.life.loops, id, store.Cursor{NoEvents: true, AfterMessage: math.MaxInt64})
 		switch {
@@ -207,7 +208,7 @@ func (ch *child) bearAs(def *definition, input []byte, o *startOptions) error {
 		r.spans.Start.End() // before the spans below it
 	}
 	r.spans.Start = nil
-	if here && err == nil && !unique && !e.families.isOurs(r) {
+	if here && err == nil && !unique && !e.families.isOurs(s.run, r) {
 		err = errElsewhere
 	}
 	if err == nil {
@@ -231,6 +232,7 @@ func (ch *child) bearAs(def *definition, input []byte, o *startOptions) error {
 // and its id used again, a child of the deleted run may still be there, with its outcome.
 func (os *offspring) noneBefore() bool {
 	os.look.Do(func() {
+		defer os.run.bodies.asks()()
 		page, err := os.run.eng.store.List(os.run.eng.life.loops, store.Filter{Parents: []string{os.run.id}, Limit: 1})
 		os.firstBorn = err == nil && len(page.Runs) == 0
 	})
@@ -280,14 +282,15 @@ func (ch *child) refused() error {
 // errElsewhere: a child that was to be executed here already existed.
 var errElsewhere = errors.New("durable: the run existed already")
 
-// isOurs reports whether a run that was created with an owner is the one that
-// was created here, and not an earlier one with the same id.
-func (fam *families) isOurs(r *run) bool {
+// isOurs reports whether a child of r that was created with an owner is the one that was
+// created here, and not an earlier one with the same id.
+func (fam *families) isOurs(r, child *run) bool {
+	defer r.bodies.asks()()
 	for pause := 5 * time.Millisecond; ; pause = min(2*pause, time.Second) {
-		h, err := fam.eng.store.Load(fam.eng.life.loops, r.id, store.Cursor{NoEvents: true})
+		h, err := fam.eng.store.Load(fam.eng.life.loops, child.id, store.Cursor{NoEvents: true})
 		switch {
 		case err == nil:
-			return h.Run.Epoch == r.row.Epoch && h.Run.Owner == fam.eng.id
+			return h.Run.Epoch == child.row.Epoch && h.Run.Owner == fam.eng.id
 		case errors.Is(err, store.ErrNotFound), errors.Is(err, store.ErrClosed), errors.Is(err, store.ErrCorrupt), fam.eng.life.loops.Err() != nil:
 			return false
 		}

@@ -240,6 +240,7 @@ func (ch *child) look(s *scope, wait *mail.Wait) (*childEnd, error) {
 // cannot be read.
 func (ch *child) read(s *scope) (*store.Run, error) {
 	r := s.run
+	defer r.bodies.asks()()
 	for pause := 10 * time.Millisecond; ; pause = min(2*pause, time.Second) {
 		h, err := r.eng.store.Load(r.ctx, ch.id, store.Cursor{NoEvents: true, AfterMessage: math.MaxInt64})
 		if err == nil {

@@ -282,9 +282,12 @@ func (e *Engine) leftBehind() error {
 			at = "step " + *b
 		}
 		_ = r.die(&death{kind: deathLost, err: ErrShutdown})
-		if waits := slices.Contains(unanswered, r.id); b == nil && !waits && !r.isLoaded() { // the store has not answered its creation, or its load
+		waits, asks := slices.Contains(unanswered, r.id), r.bodies.asking.Load() > 0
+		switch {
+		case waits && (b == nil || asks):
+		case b == nil && !r.isLoaded(), asks: // the store has not answered its creation, its load, or a read of its own
 			unanswered = append(unanswered, r.id)
-		} else if b != nil && r.bodies.saving.Load() == 0 || !waits {
+		default:
 			deaf = append(deaf, fmt.Sprintf("run %s in %s", r.id, at))
 		}
 	}

@@ -69,9 +69,9 @@ func saveProgress[T any](ctx context.Context, call, slot string, v T) error {
 	ev := st.newEvent(store.ProgressSaved, a.number, history.Encode(&history.Progress{Input: st.inputHash(), Slot: slot}))
 	ev.Payload = env
 	w := &commit.Write{Events: []store.Event{ev}}
-	r.bodies.saving.Add(1)
+	answered := r.bodies.asks()
 	err = r.write(w)
-	if r.bodies.saving.Add(-1); err != nil {
+	if answered(); err != nil {
 		return err
 	}
 	st.call.scope.preface = preface{}

@@ -150,3 +150,12 @@ func TestCloseDoesNotBlameABodyWhoseProgressIsUnanswered(t *testing.T) {
 		},
 	})
 }
+
+// A parent asks whether the child that it has started is its own, and the store does not answer.
+func TestCloseDoesNotBlameAParentWhoseReadIsUnanswered(t *testing.T) {
+	sim.Run(t, sim.World{
+		Program: sim.Program{{Do: "child", Max: 1, ID: "*/kid"}},
+		Faults:  []sim.Fault{{On: "load", Nth: 1, Do: "stuck", For: 28 * time.Second}},
+		Acts:    []sim.Act{{Do: "close", After: 3 * time.Second}},
+	})
+}
