@@ -172,6 +172,20 @@ func (n *next) made() {
 	}
 }
 
+// wait is the change by which a run begins to wait for a message.
+func (l *log) wait() store.Change {
+	status := store.Waiting
+	event := l.event(store.WaitRequested, signalName, []byte(`{"name":"ping"}`), nil)
+	return store.Change{RunID: l.id, Expect: expect, Events: []store.Event{event}, Row: &store.RowPatch{Status: &status}}
+}
+
+// receipt is the change that records that a run has the message of this number.
+func (l *log) receipt(seq int64, payload []byte) store.Change {
+	status := store.Running
+	event := l.event(store.SignalReceived, signalName, fmt.Appendf(nil, `{"message":%d}`, seq), payload)
+	return store.Change{RunID: l.id, Expect: store.Expect{Epoch: expect.Epoch, Inbox: &seq}, Events: []store.Event{event}, Row: &store.RowPatch{Status: &status}}
+}
+
 // starts makes n runs, and returns the median of how long one took, in microseconds.
 func (h *hand) starts(n int) (float64, error) {
 	took := make([]float64, n)
@@ -198,11 +212,9 @@ func (h *hand) signals(ctx context.Context, n int) (float64, error) {
 	if err != nil {
 		return 0, err
 	}
-	running, waiting := store.Running, store.Waiting
 	took := make([]float64, n)
 	for i := range took {
-		wait := l.event(store.WaitRequested, "ping", []byte(`{"name":"ping"}`), nil)
-		if err := h.commit(store.Change{RunID: l.id, Expect: expect, Events: []store.Event{wait}, Row: &store.RowPatch{Status: &waiting}}); err != nil {
+		if err := h.commit(l.wait()); err != nil {
 			return 0, err
 		}
 		if err := pause(ctx, signalLook); err != nil {
@@ -211,14 +223,12 @@ func (h *hand) signals(ctx context.Context, n int) (float64, error) {
 		if _, err := h.s.Load(ctx, l.id, store.Cursor{}); err != nil {
 			return 0, err
 		}
-		inbox := int64(i)
-		m := store.Message{To: l.id, Kind: store.KindSignal, Name: "ping", ID: fmt.Sprint(i), At: wait.At, Payload: byHandPayload}
-		receipt := l.event(store.SignalReceived, "ping", fmt.Appendf(nil, `{"message":%d}`, i+1), byHandPayload)
+		m := store.Message{To: l.id, Kind: store.KindSignal, Name: signalName, ID: fmt.Sprint(i), At: store.TimeOf(time.Now()), Payload: byHandPayload}
+		received := l.receipt(int64(i)+1, byHandPayload)
+		inbox := int64(i) // the message comes with its receipt
+		received.Expect.Inbox, received.Send = &inbox, []store.Message{m}
 		began := time.Now()
-		err := h.commit(store.Change{
-			RunID: l.id, Expect: store.Expect{Epoch: 1, Inbox: &inbox}, Events: []store.Event{receipt}, Send: []store.Message{m}, Row: &store.RowPatch{Status: &running},
-		})
-		if err != nil {
+		if err := h.commit(received); err != nil {
 			return 0, err
 		}
 		took[i] = micros(time.Since(began))

@@ -125,14 +125,9 @@ func (l *listener) fromAway(ctx context.Context, o orders, rounds int) (away *se
 	defer func() { err = errors.Join(err, c.end()) }()
 	ctx, stop := context.WithCancelCause(ctx)
 	defer stop(nil)
-	go func() {
-		<-c.ended
-		stop(errors.New("the process that sends signals has ended"))
-	}()
+	stopWith(c, stop)
 	away = l.sender("SIGNAL away", func(run string) error {
-		// Where the SQLite store polls for the writes of other processes, it does so less
-		// and less often while there are none, so a signal comes when it is polling slowly.
-		if err := pause(ctx, 30*time.Millisecond+rand.N(20*time.Millisecond)); err != nil {
+		if err := awayPause(ctx); err != nil {
 			return err
 		}
 		_, err := fmt.Fprintln(c.in, run)
@@ -144,6 +139,21 @@ func (l *listener) fromAway(ctx context.Context, o orders, rounds int) (away *se
 		}
 	}
 	return away, nil
+}
+
+// stopWith stops the wait for signals once the process that sends them has ended.
+func stopWith(c *child, stop context.CancelCauseFunc) {
+	go func() {
+		<-c.ended
+		stop(errors.New("the process that sends signals has ended"))
+	}()
+}
+
+// awayPause waits before a signal from another process. Where the SQLite store polls for the writes of
+// other processes, it does so less and less often while there are none, so a signal comes when it is
+// polling slowly.
+func awayPause(ctx context.Context) error {
+	return pause(ctx, 30*time.Millisecond+rand.N(20*time.Millisecond))
 }
 
 // signalChild sends a ping to each run whose id it reads.

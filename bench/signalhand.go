@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"math/rand/v2"
 	"time"
 
 	"github.com/holdfast-dev/holdfast/store"
@@ -50,10 +49,7 @@ func signalsAwayByHand(ctx context.Context, t *target, address string, n size) (
 		})
 		stop(err)
 	}()
-	go func() {
-		<-c.ended
-		stop(errors.New("the process that sends signals has ended"))
-	}()
+	stopWith(c, stop)
 	h := hand{s: s, name: "away "}
 	l, err := h.create()
 	if err != nil {
@@ -61,12 +57,10 @@ func signalsAwayByHand(ctx context.Context, t *target, address string, n size) (
 	}
 	var read int64
 	one := func() (time.Duration, error) {
-		waiting, running := store.Waiting, store.Running
-		wait := l.event(store.WaitRequested, signalName, []byte(`{"name":"ping"}`), nil)
-		if err := h.commit(store.Change{RunID: l.id, Expect: expect, Events: []store.Event{wait}, Row: &store.RowPatch{Status: &waiting}}); err != nil {
+		if err := h.commit(l.wait()); err != nil {
 			return 0, err
 		}
-		if err := pause(ctx, 30*time.Millisecond+rand.N(20*time.Millisecond)); err != nil {
+		if err := awayPause(ctx); err != nil {
 			return 0, err
 		}
 		if _, err := fmt.Fprintln(c.in, l.id); err != nil {
@@ -82,10 +76,9 @@ func signalsAwayByHand(ctx context.Context, t *target, address string, n size) (
 			if err != nil {
 				return 0, err
 			}
-			for _, m := range run.Inbox {
-				receipt := l.event(store.SignalReceived, signalName, fmt.Appendf(nil, `{"message":%d}`, m.Seq), m.Payload)
-				c := store.Change{RunID: l.id, Expect: store.Expect{Epoch: 1, Inbox: &m.Seq}, Events: []store.Event{receipt}, Row: &store.RowPatch{Status: &running}}
-				if err := s.Commit(ctx, []store.Change{c})[0]; err != nil {
+			if len(run.Inbox) > 0 {
+				m := run.Inbox[0]
+				if err := h.commit(l.receipt(m.Seq, m.Payload)); err != nil {
 					return 0, err
 				}
 				read = m.Seq
