@@ -26,11 +26,15 @@ const maxQueues = 20
 
 // Add counts a run.
 func (u Unserved) Add(live *Live, row *store.Run) {
-	k, advice := store.RunKind{Workflow: row.Workflow, Version: row.Version}, Of(row, store.CodeNotRegistered, "")
-	if live.HasCode(row) {
-		k.Queue, advice = row.Queue, live.OfQueue(row)
+	k, coded := store.RunKind{Workflow: row.Workflow, Version: row.Version}, live.HasCode(row)
+	if coded {
+		k.Queue = row.Queue
 	}
 	if u[k] == nil {
+		advice := Of(row, store.CodeNotRegistered, "")
+		if coded {
+			advice = live.OfQueue(row)
+		}
 		u[k] = &unserved{example: *row, next: advice.Next}
 	}
 	if row.CreatedAt < u[k].example.CreatedAt {
