@@ -353,7 +353,7 @@ func TestTenantsTakeTurns(t *testing.T) {
 	})
 }
 
-func TestTheEngineThatIsOpenedLastSaysWhatTheLimitsAre(t *testing.T) {
+func TestTheEngineThatIsRecoveredLastSaysWhatTheLimitsAre(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		wf := new(meter).bodies(0)
 		one := queued(wf, durable.Queue{Name: "q", Max: 1}, durable.Queue{Name: "same", Max: 3})
