@@ -23,6 +23,7 @@ import (
 	"github.com/holdfast-dev/holdfast/internal/heart"
 	"github.com/holdfast-dev/holdfast/internal/history"
 	"github.com/holdfast-dev/holdfast/internal/host"
+	"github.com/holdfast-dev/holdfast/internal/lengths"
 	"github.com/holdfast-dev/holdfast/internal/loads"
 	"github.com/holdfast-dev/holdfast/internal/payload"
 	"github.com/holdfast-dev/holdfast/internal/runlog"
@@ -66,6 +67,7 @@ type program struct {
 	defs        *definitions
 	errors      *faults.Registry
 	declared    declared.Declared
+	lengths     *lengths.Book // how many steps its completed runs have
 }
 
 // lifetime has the contexts of the work of an engine, in the order in which Close
@@ -134,7 +136,7 @@ func Open(ctx context.Context, st store.Store, o Options) (*Engine, error) {
 		return nil, err
 	}
 	e.life.runs, e.life.endRuns = context.WithCancelCause(context.Background())
-	e.loads = loads.New(e.life.runs, st)
+	e.loads, e.program.lengths = loads.New(e.life.runs, st), lengths.New(st)
 	stop, giveUp := context.WithCancel(context.Background())
 	e.life.giveUp = giveUp
 	e.committer = commit.New(commit.Options{Store: st, Log: o.Logger, Stop: stop, Measure: e.metrics.Committed})

@@ -74,9 +74,9 @@ func (e *Engine) Get(ctx context.Context, id string) (Info, error) {
 	if i.Total = len(i.Declared); i.Total == 0 {
 		i.Total = i.Steps
 		if i.Status != store.Completed {
-			known, err := e.stepsOfLastCompleted(ctx, &i.Run)
+			known, err := e.program.lengths.Of(ctx, &i.Run)
 			if err != nil {
-				return Info{}, err
+				return Info{}, fmt.Errorf("durable: run %s: %w", id, storeError(err))
 			}
 			i.Total = max(i.Total, known)
 		}
@@ -115,20 +115,6 @@ func (e *Engine) History(ctx context.Context, id string) iter.Seq2[store.Event, 
 			}
 		}
 	}
-}
-
-// stepsOfLastCompleted returns how many steps the newest completed run of a
-// workflow and version has made; 0 if there is none.
-func (e *Engine) stepsOfLastCompleted(ctx context.Context, row *store.Run) (int, error) {
-	f := store.Filter{Workflows: []string{row.Workflow}, Versions: []string{row.Version}, Statuses: []store.Status{store.Completed}, WithLast: true, Limit: 1}
-	page, err := e.store.List(ctx, f)
-	if err != nil {
-		return 0, fmt.Errorf("durable: run %s: looking for a completed run of workflow %s: %w", row.ID, row.Workflow, storeError(err))
-	}
-	if len(page.Runs) == 0 || page.Runs[0].Last == nil {
-		return 0, nil
-	}
-	return int(page.Runs[0].Last.Steps), nil
 }
 
 // Executing returns the key of a step whose body this engine executes for a run

@@ -170,6 +170,7 @@ func (r *run) complete(output []byte) outcome {
 	case err != nil:
 		return outcome{err: err}
 	}
+	r.eng.program.lengths.Completed(&r.row)
 	r.logLine(slog.LevelInfo, "durable: run completed")
 	return outcome{status: store.Completed, output: output}
 }

@@ -140,6 +140,7 @@ var rules = []rule{
 	{path: "internal/runlog", ours: []string{"store", "internal/faults", "internal/guard", "internal/outline", "internal/telemetry", "internal/visible"}, modules: []string{otel + "/trace"}},
 	{path: "internal/matching", ours: []string{"store", "internal/history"}},
 	{path: "internal/count"},
+	{path: "internal/lengths", ours: []string{"store"}},
 	{path: "internal/misuse"},
 	{path: "internal/nudge"},
 	{path: "internal/queues", ours: []string{"store"}},
