@@ -61,13 +61,14 @@ var (
 		dash:   dashes{Runs: 100_000, Steps: 10_000, Clients: 200, Pairs: 9, Spell: 1100 * time.Millisecond, Burst: 400 * time.Millisecond},
 		sweeps: sweeps{Pairs: 9, Crowds: []int{1, 4, 16, 64, 256}, Steps: 1024, Lengths: []int{100, 1000, 10_000}, Payloads: []int{16, 1 << 10, 16 << 10, 256 << 10}, Bytes: 2 << 20, Runs: []int{1000, 10_000, 100_000}},
 	}
+	// full ends within half an hour. A store of a million runs is measured by -scale.
 	full = size{
-		pairs: 200, fanPairs: 50, rounds: 31, idle: 60, idleCPU: 60, items: 10_000, careRuns: 1000, stateSteps: stateSteps, recoverRuns: 1000, recoverRounds: 11,
-		sleepers: sleepers{Runs: 100_000, Due: 1000, Wakes: 5, Idle: 60, Slack: 10 * time.Second}, signals: 100, awayRounds: 15,
-		queues: queues{Runs: 10_000, Single: 1000, Rounds: 9}, depths: depths{Shallow: 1000, Queued: 1_000_000, Delayed: 1_000_000, Partitions: 1000, Pairs: 60}, fires: fires{Few: 10, Many: 10_000, Pairs: 1000},
-		crowds: crowds{Of: []int{1, 2, 4, 8}, Rounds: 5, Window: 4 * time.Second},
-		dash:   dashes{Runs: 100_000, Steps: 10_000, Clients: 200, Pairs: 31, Spell: 2200 * time.Millisecond, Burst: time.Second},
-		sweeps: sweeps{Pairs: 15, Crowds: []int{1, 2, 4, 8, 16, 32, 64, 128, 256, 512}, Steps: 4096, Lengths: []int{100, 1000, 10_000, 100_000}, Payloads: []int{16, 256, 1 << 10, 4 << 10, 16 << 10, 64 << 10, 256 << 10, 1 << 20}, Bytes: 8 << 20, Runs: []int{1000, 10_000, 100_000, 1_000_000}},
+		pairs: 200, fanPairs: 31, rounds: 15, idle: 60, idleCPU: 60, items: 10_000, careRuns: 400, stateSteps: stateSteps, recoverRuns: 1000, recoverRounds: 7,
+		sleepers: sleepers{Runs: 100_000, Due: 1000, Wakes: 3, Idle: 30, Slack: 10 * time.Second}, signals: 100, awayRounds: 9,
+		queues: queues{Runs: 10_000, Single: 400, Rounds: 5}, depths: depths{Shallow: 1000, Queued: 1_000_000, Delayed: 1_000_000, Partitions: 1000, Pairs: 40}, fires: fires{Few: 10, Many: 10_000, Pairs: 400},
+		crowds: crowds{Of: []int{1, 2, 4, 8}, Rounds: 3, Window: 2 * time.Second},
+		dash:   dashes{Runs: 100_000, Steps: 10_000, Clients: 200, Pairs: 15, Spell: 1100 * time.Millisecond, Burst: 400 * time.Millisecond},
+		sweeps: sweeps{Pairs: 9, Crowds: []int{1, 2, 4, 8, 16, 32, 64, 128, 256, 512}, Steps: 1024, Lengths: []int{100, 1000, 10_000, 100_000}, Payloads: []int{16, 256, 1 << 10, 4 << 10, 16 << 10, 64 << 10, 256 << 10, 1 << 20}, Bytes: 2 << 20, Runs: []int{1000, 10_000, 100_000}},
 	}
 )
 
@@ -202,8 +203,10 @@ func measure(ctx context.Context, stores, wanted []string, n size) ([]result, er
 			if err := ctx.Err(); err != nil {
 				return results, err
 			}
-			fmt.Fprintf(os.Stderr, "%s on %s %s ...\n", c.name, t.name, t.mode)
+			fmt.Fprintf(os.Stderr, "%s on %s %s ... ", c.name, t.name, t.mode)
+			began := time.Now()
 			rs, err := c.run(ctx, t, n)
+			fmt.Fprintf(os.Stderr, "%.0f s\n", time.Since(began).Seconds())
 			if err != nil {
 				return results, fmt.Errorf("%s on %s %s: %w", c.name, t.name, t.mode, err)
 			}
