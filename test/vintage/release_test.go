@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"runtime"
 	"slices"
 	"strings"
 	"testing"
@@ -24,7 +25,8 @@ import (
 // Of each release, testdata/RELEASE keeps what a process of it has left behind when it was
 // killed: a store of each backend, exported runs and an archive. They are made once, by
 //
-//	go test ./test/vintage -update
+//	go test -trimpath ./test/vintage -run TestTheStoresOfThisReleaseAreKept -update
+//	go test ./test/vintage -run TestWhatWasKeptOfAFormatIsNeverChangedOrTakenAway -update
 //
 // while the release is being prepared, and never again: later releases continue what is there.
 const releases = "testdata"
@@ -54,6 +56,8 @@ func TestTheStoresOfThisReleaseAreKept(t *testing.T) {
 }
 
 func keepRelease(t *testing.T, name string, c cellar, dir string) {
+	_, here, _, _ := runtime.Caller(0)
+	require.False(t, filepath.IsAbs(here), "a difference names a line of this file: build it with -trimpath, or a path of this machine is kept")
 	require.NoError(t, os.MkdirAll(dir, 0o755))
 	base := filepath.Join(dir, name)
 	dsn, keep := c.empty(t)
