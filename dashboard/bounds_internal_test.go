@@ -95,7 +95,8 @@ func full(t *testing.T, runs int) *handler {
 			require.NoError(t, err)
 		}
 	}
-	return newHandler(eng, Options{Logger: slog.New(slog.DiscardHandler), ShowPayloads: true, Archive: fullArchive{}})
+	// A wait for a run that nobody ends is answered after a heartbeat.
+	return newHandler(eng, Options{Logger: slog.New(slog.DiscardHandler), ShowPayloads: true, Archive: fullArchive{}, Heartbeat: 100 * time.Millisecond})
 }
 
 // cpu is the processor time that this thread has used, which the test is locked to and
