@@ -4,8 +4,9 @@ GO          ?= go
 STATICCHECK ?= honnef.co/go/tools/cmd/staticcheck@v0.8.2
 # One throw-away PostgreSQL for all test processes; see test/pgtest.
 WITH_PG     ?= $(GO) run ./test/pgtest/cmd/withpostgres
-# What make test runs.
+# What make test runs, and what it says to go test before that.
 TESTS       ?= ./...
+ORDER       ?= $(if $(filter ./...,$(TESTS)),$$($(GO) run ./test/order))
 # Test binaries need no debugger's tables, and linking those takes half of the time.
 LINK        ?= '-ldflags=-s -w'
 # The worlds of make sim and make mutants.
@@ -38,7 +39,8 @@ test: export GOFLAGS := $(GOFLAGS) $(LINK)
 test: export GOGC ?= 400
 test: ## run all tests, on memory, SQLite and a real PostgreSQL
 	$(GO) vet $(TESTS)
-	$(WITH_PG) $(GO) test $(LINK) -vet=off -timeout 15m $(TESTS)
+	@$(if $(ORDER),echo "The packages that take longest run first: minutes pass before go test prints a line.")
+	$(WITH_PG) $(GO) test $(LINK) -vet=off -timeout 15m $(ORDER) $(TESTS)
 	@$(GO) run ./test/leftout
 
 lint: ## check formatting, go vet, staticcheck, and the examples with durablevet

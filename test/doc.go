@@ -33,6 +33,7 @@
 //	tracecheck  compares a trace with the history of its run
 //	tracedemo   a program: the trace of a killed run in a real Jaeger ("make trace-demo")
 //	browsertest finds or installs a browser
+//	order       a program: which packages "make test" runs first, and how many at a time
 //	leftout     a program: which tests "make test" left out, and how to have them
 //	syspackage  installs a system package for pgtest and browsertest
 //

@@ -161,6 +161,7 @@ var rules = []rule{
 	{path: "test/pgtest", ours: []string{"test/syspackage"}, modules: []string{pq, sqlx, sys}, forTests: true},
 	{path: "test/syspackage", modules: []string{flock}, forTests: true},
 	{path: "test/browsertest", ours: []string{"test/syspackage"}, forTests: true},
+	{path: "test/order", forTests: true},
 	{path: "test/leftout", ours: []string{"test/browsertest", "test/pgtest"}, forTests: true},
 	{path: "test/otlptest", modules: []string{otlp, protobuf}, forTests: true},
 	{path: "test/tracecheck", ours: []string{"store", "test/otlptest"}, forTests: true},
