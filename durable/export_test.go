@@ -256,6 +256,7 @@ func TestAnImportThatIsKilledIsFinishedByASecondOne(t *testing.T) {
 // imports again. It reports whether there was such a write.
 func killedImport(t *testing.T, w *world, o durable.Options, file []byte, as string, at int, after bool) bool {
 	w.data = newWorld(t).data
+	o.Lease = rareBeats
 	w.open(t, o)
 	writes := 0
 	w.disk.tamper(func(batch []store.Change, forward func() []error) []error {
@@ -274,7 +275,7 @@ func killedImport(t *testing.T, w *world, o durable.Options, file []byte, as str
 	w.crash()
 	w.expire()
 	w.boot(t, o)
-	pass(time.Hour)
+	pass(2 * rareBeats)
 	if h, err := w.data.Load(context.Background(), as, store.Cursor{NoEvents: true}); err == nil && h.Run.Code == durable.CodeImporting {
 		require.Empty(t, h.Run.Owner, "nobody executes what is half there")
 		require.Error(t, second(operate.On(w.eng).Resume(context.Background(), as, operate.ResumeOptions{})))
