@@ -201,6 +201,7 @@ func TestDurationsOfRunsHaveBucketsForDays(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		wf := durable.Define("order", func(ctx context.Context, d time.Duration) (int, error) { return 0, durable.Sleep(ctx, d) })
 		o, reader := metered(wf)
+		o.Lease = rareBeats
 		w.boot(t, o)
 		for id, d := range map[string]time.Duration{"hour": 50 * time.Minute, "day": 20 * time.Hour, "week": 6 * 24 * time.Hour, "month": 29 * 24 * time.Hour} {
 			_, err := wf.Start(w.ctx(), id, d)

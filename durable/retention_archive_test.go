@@ -20,6 +20,7 @@ func TestRetentionWaitsForTheArchive(t *testing.T) {
 		wf := quick("w")
 		o := with(wf)
 		o.Archive, o.Retention = s, durable.Retention{KeepFor: time.Hour, Every: -1}
+		o.Lease = rareBeats
 		w.boot(t, o)
 		for _, id := range []string{"a", "b"} {
 			_, err := run(t, w, wf, id, 1)

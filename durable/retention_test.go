@@ -49,7 +49,9 @@ func clean(t *testing.T, w *world, o operate.CleanOptions) operate.Cleaned {
 func TestWithoutRetentionNothingIsEverDeleted(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		wf := quick("w")
-		w.boot(t, with(wf))
+		o := with(wf)
+		o.Lease = rareBeats
+		w.boot(t, o)
 		_, err := run(t, w, wf, "r", 1)
 		require.NoError(t, err)
 		pass(60 * day)
@@ -65,7 +67,7 @@ func TestAWeekAfterItsEndARunIsDeletedAsAWhole(t *testing.T) {
 			return 0, durable.Sleep(ctx, 365*day)
 		})
 		o := with(wf, slow)
-		o.Retention = durable.Retention{KeepFor: 7 * 24 * time.Hour}
+		o.Retention, o.Lease = durable.Retention{KeepFor: 7 * 24 * time.Hour}, rareBeats
 		w.boot(t, o)
 		start(t, w, slow, "slow", 1)
 		_, err := run(t, w, wf, "old", 1)
