@@ -273,6 +273,10 @@ func prepareIn(d *desk) {
 	require.NoError(t, db.Close())
 	d.ok("mkdir archive && durable archive store done --dir archive --store shop.db")
 	d.ok("durable checkpoints export done --store shop.db > done.run")
+	db, err = sqlx.Open("sqlite3", filepath.Join(d.dir, "other.db"))
+	require.NoError(t, err)
+	db.MustExec(`CREATE TABLE orders (id TEXT)`)
+	require.NoError(t, db.Close())
 	require.NoError(t, os.WriteFile(filepath.Join(d.dir, "garbage"), bytes.Repeat([]byte("no database\n"), 500), 0o600))
 }
 
@@ -318,7 +322,7 @@ func TestACommandThatReachesNothingExitsWith5(t *testing.T) {
 			require.NoError(t, os.CopyFS(d.dir, os.DirFS(prepared)))
 			line := wellFormed(path)
 			for _, on := range []string{
-				"--store nosuch.db", "--store garbage", "--store postgres://127.0.0.1:1/shop", "--store .",
+				"--store nosuch.db", "--store other.db", "--store garbage", "--store postgres://127.0.0.1:1/shop", "--store .",
 				"--server http://127.0.0.1:1", "--server " + other.URL, "--server " + elsewhere.URL, "--server " + proxy.URL,
 			} {
 				want := cli.ExitUnreachable
@@ -326,7 +330,7 @@ func TestACommandThatReachesNothingExitsWith5(t *testing.T) {
 				switch {
 				case strings.HasPrefix(on, "--server") && needsStore(path):
 					want = cli.ExitUsage // it has no server
-				case on == "--store nosuch.db" && restores:
+				case (on == "--store nosuch.db" || on == "--store other.db") && restores:
 					continue // a backup can take the place of a store that is not there
 				case on == "--store ." && restores:
 					want = cli.ExitUsage // no backup can take its place
@@ -346,6 +350,7 @@ func TestACommandThatReachesNothingExitsWith5(t *testing.T) {
 				require.True(t, said.Error.Next != "" || want == cli.ExitUsage, "durable %s %s says nothing to do: %s", on, path, said.Error.Message)
 				_, err := os.Stat(filepath.Join(d.dir, "nosuch.db"))
 				require.ErrorIs(t, err, os.ErrNotExist, "%s has made a store of a name", path)
+				require.Equal(t, []string{"orders"}, tablesOf(t, filepath.Join(d.dir, "other.db")), "%s has made a store in the database of another program", path)
 			}
 			// A program that opens no store but its own reaches no other one, however that is named.
 			for _, other := range []answer{d.sh("shop durable --store empty.db " + line), d.with("DURABLE_STORE=empty.db").sh("shop durable " + line)} {
@@ -353,6 +358,15 @@ func TestACommandThatReachesNothingExitsWith5(t *testing.T) {
 			}
 		})
 	}
+}
+
+// tablesOf returns the tables of a database.
+func tablesOf(t *testing.T, file string) (names []string) {
+	db, err := sqlx.Open("sqlite3", file)
+	require.NoError(t, err)
+	defer db.Close()
+	require.NoError(t, db.Select(&names, `SELECT name FROM sqlite_master WHERE type = 'table' ORDER BY name`))
+	return names
 }
 
 // needsStore reports whether docs/terminal.md says that a command needs a store.

@@ -220,7 +220,7 @@ func steps(c *invocation, s *show.Stream, p *store.MigrationPlan) {
 }
 
 func backup(c *invocation, to string) error {
-	sc, err := openSchema(c)
+	sc, _, err := planned(c)
 	if err != nil {
 		return err
 	}

@@ -14,6 +14,10 @@ import (
 	"github.com/holdfast-dev/holdfast/store/sqlite"
 )
 
+// noSchema says that there is no store in a database of PostgreSQL.
+const noSchema = "no program has made a store in the schema that it leads to. For one in another schema " +
+	"(postgres.Options.Schema) add search_path: postgres://host/database?search_path=durable"
+
 // backends are the stores that the command opens. PostgreSQL is asked first: any other
 // DSN is a path.
 func backends() []cli.Backend {
@@ -22,8 +26,11 @@ func backends() []cli.Backend {
 			Name:  "postgres",
 			Takes: isPostgres,
 			Open: func(ctx context.Context, dsn string) (store.Store, error) {
-				// Opening a store creates it, which a mistyped name must not.
-				if err := isThere(ctx, dsn); err != nil {
+				sc, err := postgres.OpenSchema(dsn, postgres.Options{})
+				if err != nil {
+					return nil, err
+				}
+				if err := isThere(ctx, sc, noSchema); err != nil {
 					return nil, err
 				}
 				return postgres.OpenOptions(dsn, postgres.Options{ManualMigrations: true, Writers: 1})
@@ -33,10 +40,16 @@ func backends() []cli.Backend {
 		{
 			Name:  "sqlite",
 			Takes: func(dsn string) bool { return !strings.Contains(strings.TrimPrefix(path(dsn), "/"), "://") },
-			Open: func(_ context.Context, dsn string) (store.Store, error) {
-				// Opening a store creates it, which a mistyped name must not.
+			Open: func(ctx context.Context, dsn string) (store.Store, error) {
 				if _, err := os.Stat(path(dsn)); errors.Is(err, fs.ErrNotExist) {
 					return nil, fmt.Errorf("there is no file %s", path(dsn))
+				}
+				sc, err := sqlite.OpenSchema(path(dsn), sqlite.Options{})
+				if err != nil {
+					return nil, err
+				}
+				if err := isThere(ctx, sc, "no program has made a store in this file"); err != nil {
+					return nil, err
 				}
 				return sqlite.OpenOptions(path(dsn), sqlite.Options{ManualMigrations: true})
 			},
@@ -45,16 +58,13 @@ func backends() []cli.Backend {
 	}
 }
 
-// isThere returns an error if a database of PostgreSQL holds no store where a DSN leads to.
-func isThere(ctx context.Context, dsn string) (err error) {
-	sc, err := postgres.OpenSchema(dsn, postgres.Options{})
-	if err != nil {
-		return err
-	}
+// isThere returns an error if there is no store in a database: opening it would make one, in
+// whatever database a mistyped name leads to.
+func isThere(ctx context.Context, sc cli.Schema, absent string) (err error) {
 	defer func() { err = errors.Join(err, sc.Close()) }()
 	p, err := sc.Plan(ctx)
 	if err == nil && p.Have == 0 {
-		err = errors.New("no program has made a store in the schema that it leads to. For one in another schema (postgres.Options.Schema) add search_path: postgres://host/database?search_path=durable")
+		err = errors.New(absent)
 	}
 	return err
 }
