@@ -51,7 +51,10 @@ func TestTheTargetIsRepeatedInPrintedCommandsAndNoSecretIs(t *testing.T) {
 	next := strings.TrimSpace(strings.TrimPrefix(strings.Split(a.err, "\n")[1], "Copy it: "))
 	require.Contains(t, d.ok(next+" --dry-run").out, "Kept: add.")
 
-	for _, dsn := range []string{"postgres://ada:s3cret@localhost/db", "host=x password=s3cret dbname=y", "postgres://ada@h/db?sslpassword=s3cret"} {
+	for _, dsn := range []string{
+		"postgres://ada:s3cret@localhost/db", "host=x password=s3cret dbname=y", "postgres://ada@h/db?sslpassword=s3cret",
+		"postgres://ada:s3cret/x@localhost/db", "postgres://ada:12/s3cret@localhost/db", "postgres://ada:12?s3cret@localhost/db", "postgres://ada:x@s3cret/@localhost/db",
+	} {
 		a := d.sh("durable sessions ls --store '" + dsn + "'")
 		require.Equal(t, 2, a.code)
 		require.NotContains(t, a.out+a.err, "s3cret")

@@ -103,11 +103,18 @@ func (e *maskedError) Error() string { return e.text }
 func (e *maskedError) Is(target error) bool { return errors.Is(e.err, target) }
 func (e *maskedError) As(target any) bool   { return errors.As(e.err, target) }
 
+// noURL takes the place of a parser's error, which quotes what it has stumbled over: often a part
+// of the password.
+const noURL = "postgres: the connection string is no URL: in a password, all but letters and digits are written as %XX, such as %2F for /"
+
 // masked removes every trace of a password from err. When a connection string
 // does not parse, the parser's error quotes it verbatim.
 func masked(dsn string, err error) error {
 	if err == nil {
 		return nil
+	}
+	if _, no := url.Parse(dsn); no != nil && isURL(dsn) {
+		return &maskedError{text: noURL, err: err}
 	}
 	text := err.Error()
 	clean := text
@@ -137,13 +144,16 @@ func secrets(dsn string) []string {
 		p, _ := u.User.Password()
 		add(p)
 	}
-	// A URL that does not parse: whatever is between the user's colon and the
-	// last "@" counts as the password.
+	// Whatever is between the user's colon and the last "@" counts as the password, and so do its parts:
+	// one like 12/ab, if it is not escaped, reads as the port 12 and a path.
 	if isURL(dsn) {
 		_, rest, _ := strings.Cut(dsn, "://")
 		if at := strings.LastIndex(rest, "@"); at >= 0 {
 			if _, p, ok := strings.Cut(rest[:at], ":"); ok {
 				add(p)
+				for _, part := range strings.FieldsFunc(p, func(r rune) bool { return strings.ContainsRune("/?#@", r) }) {
+					add(part)
+				}
 			}
 		}
 	}

@@ -49,6 +49,11 @@ func TestThePasswordIsInNoError(t *testing.T) {
 		"postgres://postgres:hunter2@exa mple:5432/postgres",                          // is no URL
 		"postgres://postgres:hunter2%zz@" + addr + "/postgres",                        // is no URL either
 		"postgres://postgres:hunter2@" + addr + "/postgres?sslmode=disable&port=none", // a port that is none
+		"postgres://postgres:hunter2/x@" + addr + "/postgres",                         // what must be escaped is not
+		"postgres://postgres:x hunter2#@" + addr + "/postgres",
+		"postgres://postgres:1/hunter2@" + addr + "/postgres", // and the rest reads as a port and a path
+		"postgres://postgres:1?hunter2@" + addr + "/postgres",
+		"postgres://postgres:1#hunter2@" + addr + "/postgres",
 		"host=" + host + " port=" + port + " user=postgres password=hunter2 dbname=postgres sslmode=disable",
 		"host=" + host + " port=" + port + " user=postgres password='hunter2 quoted' sslmode=",
 		"host=" + host + " password=hunter2 port",

@@ -65,7 +65,8 @@ func hasPassword(dsn string) bool { return Mask(dsn) != dsn }
 
 // Mask returns a DSN without its password, fit to be shown.
 func Mask(dsn string) string {
-	if u, err := url.Parse(dsn); err == nil && u.Scheme != "" {
+	u, err := url.Parse(dsn)
+	if err == nil && u.Scheme != "" && !hides(dsn) {
 		changed := false
 		if _, set := u.User.Password(); u.User != nil && set {
 			u.User = url.UserPassword(u.User.Username(), "xxxxx")
@@ -94,6 +95,14 @@ func Mask(dsn string) string {
 		}
 	}
 	return dsn
+}
+
+// hides reports whether a URL has a password that is not escaped, such as 12/ab: what parses then
+// is a port and a path.
+func hides(dsn string) bool {
+	_, rest, _ := strings.Cut(dsn, "://")
+	end, at := strings.IndexAny(rest, "/?#"), strings.LastIndex(rest, "@")
+	return end >= 0 && at > end && strings.Contains(rest[:end], ":") && !strings.Contains(rest[:at], "=")
 }
 
 // Words returns the flags that name the same target again.
