@@ -79,3 +79,18 @@ func TestARunOfAnyIdIsReachableInTheAPIAndInThePages(t *testing.T) {
 		})
 	}
 }
+
+// Latin-1, as a client sends it that takes it for UTF-8: what a decoder makes of it is the same for
+// each id, and the second start would be told that its run is there already.
+func TestABodyThatIsNotUTF8IsRefused(t *testing.T) {
+	onStores(t, dashboard.Options{}, func(t *testing.T, s *site) {
+		for _, body := range []string{"{\"id\":\"caf\xe9\",\"input\":{\"id\":\"o\",\"total\":1}}", "{\"id\":\"plain\",\"input\":{\"id\":\"caf\xe9\",\"total\":1}}"} {
+			a := s.send("POST", "/api/workflows/checkout/runs", body)
+			require.Equal(t, http.StatusBadRequest, a.status, a.body)
+			require.Contains(t, a.body, "not valid UTF-8")
+		}
+		page, err := s.c.ListRuns(t.Context(), client.ListOptions{})
+		require.NoError(t, err)
+		require.Empty(t, page.Runs)
+	})
+}

@@ -117,7 +117,7 @@ func TestStartingByNameAndJSONIsTheSameStart(t *testing.T) {
 
 		_, err = operate.On(w.eng).StartJSON(w.ctx(), "shop", "r", json.RawMessage(`{"ID":"o-2"}`))
 		require.ErrorIs(t, err, durable.ErrConflict)
-		for _, bad := range []string{`{"Id2":"x"}`, `{"ID":1}`, `{"ID":"x"} trailing`, `{`} {
+		for _, bad := range []string{`{"Id2":"x"}`, `{"ID":1}`, `{"ID":"x"} trailing`, `{`, "{\"ID\":\"caf\xe9\"}"} {
 			_, err = operate.On(w.eng).StartJSON(w.ctx(), "shop", "bad", json.RawMessage(bad))
 			require.ErrorIs(t, err, durable.ErrInvalid, bad)
 		}

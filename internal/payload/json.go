@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"reflect"
+	"unicode/utf8"
 
 	"github.com/holdfast-dev/holdfast/internal/envelope"
 	"github.com/holdfast-dev/holdfast/internal/guard"
@@ -17,6 +18,9 @@ import (
 // matches store.ErrInvalid if the JSON represents no such value.
 func (s *Sealer) EncodeJSON(t reflect.Type, data json.RawMessage) ([]byte, error) {
 	v := reflect.New(t)
+	if !utf8.Valid(data) { // the decoder would replace what is not: two inputs would become one
+		return nil, fmt.Errorf("%w: it is not valid UTF-8", store.ErrInvalid)
+	}
 	if len(data) > 0 {
 		dec := json.NewDecoder(bytes.NewReader(data))
 		dec.DisallowUnknownFields()

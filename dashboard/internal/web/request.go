@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"strconv"
 	"strings"
+	"unicode/utf8"
 )
 
 // ReadJSON reads the body of a request into v; an empty body leaves v as it is. Fields
@@ -20,6 +21,9 @@ func ReadJSON(r *http.Request, v any) error {
 	}
 	if len(bytes.TrimSpace(body)) == 0 {
 		return nil
+	}
+	if !utf8.Valid(body) { // the decoder would replace what is not: two ids, or two inputs, would become one
+		return BadRequest("the body is not valid UTF-8")
 	}
 	dec := json.NewDecoder(bytes.NewReader(body))
 	dec.DisallowUnknownFields()
