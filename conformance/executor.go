@@ -151,7 +151,8 @@ func executorDies(t *T) {
 func executorMail(t *T) {
 	d := t.fresh()
 	s, client := t.handle(d), t.handle(d)
-	t.claimed(s, "a", "one")
+	one := t.claimed(s, "a", "one")
+	one.must(s, one.patch(store.RowPatch{Status: ptr(store.Waiting)}))
 	two := t.claimed(s, "a", "two")
 	t.claimed(s, "a", "quiet")
 	t.claimed(s, "b", "other")
@@ -209,17 +210,17 @@ func executorsGone(t *T) {
 	d := t.fresh()
 	s := t.handle(d)
 	var want []string
-	for i := range 3 {
+	for i, status := range []store.Status{store.Running, store.Waiting, store.Waiting} {
 		id := fmt.Sprint("gone", i)
 		t.beat(s, id, leased)
-		t.run(s, "of "+id, func(r *store.Run) { r.Status, r.Owner = store.Running, id })
+		t.run(s, "of "+id, func(r *store.Run) { r.Status, r.Owner, r.Paused = status, id, i == 2 })
 		want = append(want, id)
 	}
 	t.beat(s, "idle", leased)
 	for _, id := range append(want, "idle") {
 		t.kill(d, s, id)
 	}
-	require.Equal(t, want, t.beat(s, "here").Gone, "S20: each that is gone and owns a run, and no other")
+	require.Equal(t, want, t.beat(s, "here").Gone, "S20: each that is gone and owns a run, whatever that run does, and no other")
 	require.Len(t, t.claim(s, "here", "of gone1"), 1)
 	require.Equal(t, []string{"gone0", "gone2"}, t.beat(s, "here").Gone)
 }

@@ -44,7 +44,8 @@ func inboxReadsBack(t *T) {
 
 func inboxOrder(t *T) {
 	s := t.open()
-	t.run(s, "a")
+	t.run(s, "a", func(r *store.Run) { r.Inbox = 7 })
+	require.Zero(t, t.row(s, "a").Inbox, "S13: messages are numbered by the store, whatever a new row says")
 	w := t.run(s, "b")
 	var want []string
 	for i := range 5 {
@@ -106,6 +107,11 @@ func inboxCancel(t *T) {
 	cancel.ID = "another"
 	t.must(s, send(cancel))
 	require.True(t, t.row(s, "r").CancelAsked)
+	at := t.now()
+	t.run(s, "waits", func(r *store.Run) { r.Status, r.WakeAt = store.Waiting, at })
+	cancel.To = "waits"
+	t.must(s, send(cancel))
+	require.Equal(t, at, t.row(s, "waits").WakeAt, "S15: only a run that has not begun waits no longer")
 }
 
 func inboxAbsent(t *T) {

@@ -219,6 +219,9 @@ func keyDedupFreed(t *T) {
 		w.must(s, w.end(status))
 	}
 	t.run(s, "next", deduped("", "once"))
+	require.Equal(t, 1, t.remove(s, false, string(store.Completed)))
+	early, _ := t.create("too early", deduped("", "once"))
+	require.ErrorIs(t, t.commit(s, early), store.ErrExists, "S12: with a run that had ended, the value of its successor does not go")
 	_, err := s.Delete(t.Context(), store.Deletion{RunIDs: []string{"next"}, Force: true})
 	require.NoError(t, err)
 	w := t.run(s, "last", deduped("", "once"))

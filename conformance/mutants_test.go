@@ -287,6 +287,34 @@ func events(edit func(e *store.Event)) func() func(store.Store) store.Store {
 	})
 }
 
+// freesTheSuccessor frees a dedup value when a run is deleted that had it and has ended.
+func freesTheSuccessor() func(store.Store) store.Store {
+	var mu sync.Mutex
+	freed := map[string]bool{}
+	return func(s store.Store) store.Store {
+		creating := creations(func(r *store.Run) {
+			mu.Lock()
+			defer mu.Unlock()
+			if freed[r.Dedup] {
+				r.Dedup = ""
+			}
+		})()(s)
+		return altered{Store: creating, remove: func(next store.Store, ctx context.Context, d store.Deletion) (int, error) {
+			p, err := next.List(ctx, store.Filter{IDs: d.RunIDs, Limit: len(d.RunIDs)})
+			if err != nil {
+				return 0, err
+			}
+			n, err := next.Delete(ctx, d)
+			mu.Lock()
+			defer mu.Unlock()
+			for i := range p.Runs {
+				freed[p.Runs[i].Dedup] = freed[p.Runs[i].Dedup] || err == nil && p.Runs[i].Status.Terminal()
+			}
+			return n, err
+		}}
+	}
+}
+
 // reasonFirst names another reason before ErrFenced, where it applies.
 func reasonFirst(reason func(next store.Store, ctx context.Context, c store.Change, row store.Run) error) func() func(store.Store) store.Store {
 	return each(func(next store.Store, ctx context.Context, c store.Change) error {
@@ -717,6 +745,7 @@ func mutants() []mutant {
 			}
 		})},
 		{"trims blanks from dedup values", "S12", "taken to the letter", creations(func(r *store.Run) { trim(&r.Dedup) })},
+		{"frees the dedup value of a successor with its predecessor", "S12", "a dedup value is free when", freesTheSuccessor},
 		{"folds the case of exclusive keys", "S11", "taken to the letter", edited(func(c *store.Change) {
 			c.Hold = slices.Clone(c.Hold)
 			for i := range c.Hold {
@@ -842,6 +871,15 @@ func mutants() []mutant {
 			}
 			return err
 		})},
+		{"a cancel ends every delay", "S15", "a cancel message asks", each(func(next store.Store, ctx context.Context, c store.Change) error {
+			err := commit(next, ctx, c)
+			for _, m := range c.Send {
+				if h, e := next.Load(ctx, m.To, store.Cursor{NoEvents: true}); err == nil && e == nil && m.Kind == store.KindCancel {
+					err = commit(next, ctx, store.Change{RunID: m.To, Expect: store.Expect{Epoch: h.Run.Epoch}, Row: &store.RowPatch{WakeAt: new(store.Time)}})
+				}
+			}
+			return err
+		})},
 		{"does not see a cancel", "S15", "a cancel message asks", rows(func(r *store.Run) { r.CancelAsked = false })},
 		{"takes payloads over the limit", "S1", "what is over a limit", each(func(next store.Store, ctx context.Context, c store.Change) error {
 			err := commit(next, ctx, c)
@@ -929,6 +967,22 @@ func mutants() []mutant {
 		// Executors.
 		{"Gone names one", "S20", "a beat tells of all that are gone", pulses(func(p *store.Pulse, _ store.Executor) { p.Gone = p.Gone[:min(1, len(p.Gone))] })},
 		{"Gone names nobody", "S20", "a beat tells of all that are gone", pulses(func(p *store.Pulse, _ store.Executor) { p.Gone = nil })},
+		{"Gone passes over those whose runs wait", "S20", "a beat tells of all that are gone", with(altered{beat: func(next store.Store, ctx context.Context, e store.Executor) (store.Pulse, error) {
+			p, err := next.Beat(ctx, e)
+			p.Gone = slices.DeleteFunc(p.Gone, func(id string) bool {
+				n, cerr := next.Count(ctx, store.Filter{Owners: []string{id}, Statuses: []store.Status{store.Running, store.Resuming}}, "")
+				return cerr == nil && n[""] == 0
+			})
+			return p, err
+		}})},
+		{"a beat brings no mail for runs that wait", "S20", "a beat brings mail", with(altered{beat: func(next store.Store, ctx context.Context, e store.Executor) (store.Pulse, error) {
+			p, err := next.Beat(ctx, e)
+			p.Mail = slices.DeleteFunc(p.Mail, func(m store.Mail) bool {
+				h, lerr := next.Load(ctx, m.RunID, store.Cursor{NoEvents: true})
+				return lerr == nil && h.Run.Status == store.Waiting
+			})
+			return p, err
+		}})},
 		{"a beat brings no mail", "S20", "a beat brings mail", pulses(func(p *store.Pulse, _ store.Executor) { p.Mail = nil })},
 		{"a leaving beat brings mail", "S30", "a leaving beat brings no mail", pulses(func(p *store.Pulse, e store.Executor) {
 			if e.Leaving {

@@ -556,6 +556,9 @@ func queueMutants() []mutant {
 		{"describes partitions by name", "Queues", "describes its longest partitions", queuesListed(func(st *store.QueueState) {
 			slices.SortFunc(st.Partitions, func(a, b store.PartitionState) int { return strings.Compare(a.Name, b.Name) })
 		})},
+		{"shows only partitions with a line", "Queues", "a queue says what is in it", queuesListed(func(st *store.QueueState) {
+			st.Partitions = slices.DeleteFunc(st.Partitions, func(p store.PartitionState) bool { return p.InLine == 0 })
+		})},
 		{"describes one partition", "Queues", "describes its longest partitions", queuesListed(func(st *store.QueueState) {
 			st.Partitions = st.Partitions[:min(1, len(st.Partitions))]
 		})},

@@ -124,7 +124,8 @@ func queueTurnByID(t *T) {
 	t.line(s, 12, "mail", "a", "b", "c", "d")
 	require.Equal(t, []string{"mail0", "mail1"}, ids(t.take(s, "a", 2, "mail")), "S34: of a and of b")
 	require.Len(t, t.claim(s, "a", "mail4"), 1)
-	require.Equal(t, []string{"mail2", "mail3", "mail8"}, ids(t.take(s, "a", 3, "mail")), "S34: of c and d, before a has another turn")
+	t.putQueue(s, store.Queue{Name: "mail", Max: 100})
+	require.Equal(t, []string{"mail2", "mail3", "mail8"}, ids(t.take(s, "a", 3, "mail")), "S34: of c and d, before a has another turn, also when the queue was put meanwhile")
 }
 
 func queueBetween(t *T) {

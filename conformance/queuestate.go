@@ -14,7 +14,7 @@ func queueState(t *T) {
 	d := t.fresh()
 	s, other := t.handle(d), t.handle(d)
 	t.beat(s, "a")
-	t.putQueue(s, store.Queue{Name: "mail", Max: 4, Rate: 2, Per: time.Hour})
+	t.putQueue(s, store.Queue{Name: "mail", Max: 5, Rate: 2, Per: time.Hour})
 	now := t.now()
 	add := func(id, partition string, edit func(*store.Run)) *writer {
 		return t.run(s, id, in("mail", partition), func(r *store.Run) { r.CreatedAt = now; edit(r) })
@@ -26,6 +26,8 @@ func queueState(t *T) {
 	add("interrupted", "y", func(r *store.Run) { r.Status, r.CreatedAt = store.Interrupted, now-9 })
 	add("due", "x", func(r *store.Run) { r.WakeAt = now - 20 })
 	add("delayed", "z", func(r *store.Run) { r.WakeAt = 1 << 60 })
+	add("delayed and paused", "w", func(r *store.Run) { r.WakeAt, r.Paused = 1<<60, true })
+	add("alone", "v", func(r *store.Run) { r.Status = store.Waiting })
 	add("paused", "w", func(r *store.Run) { r.Paused = true })
 	add("parked", "w", func(r *store.Run) { r.Status, r.Code = store.Interrupted, "definition_changed" })
 	add("cancelled", "w", func(r *store.Run) { r.CancelAsked = true })
@@ -54,9 +56,9 @@ func queueState(t *T) {
 	}
 	require.Equal(t, append([]string{"mail"}, slices.Sorted(maps.Keys(alone))...), names, "those that were put or have unfinished runs")
 	st := states[0]
-	require.Equal(t, []int64{3, 3, 1}, []int64{st.Placed, st.InLine, st.Delayed}, "Placed, InLine, Delayed")
+	require.Equal(t, []int64{4, 3, 1}, []int64{st.Placed, st.InLine, st.Delayed}, "Placed, InLine, Delayed")
 	require.Equal(t, now-20, st.Oldest, "since when the oldest in line has been due")
-	require.Equal(t, []store.PartitionState{{Name: "y", Placed: 1, InLine: 2}, {Name: "x", Placed: 2, InLine: 1}}, st.Partitions)
+	require.Equal(t, []store.PartitionState{{Name: "y", Placed: 1, InLine: 2}, {Name: "x", Placed: 2, InLine: 1}, {Name: "v", Placed: 1}}, st.Partitions)
 	require.Fields(t, fields{"Begun": int64(0), "NextAt": store.Time(0)}, st)
 
 	before := t.beat(s, "a").Now
@@ -65,7 +67,7 @@ func queueState(t *T) {
 	require.Equal(t, []string{"due"}, ids(t.claim(s, "a", "due")))
 	after := t.beat(s, "a").Now
 	st = t.queue(other, "mail")
-	require.Fields(t, fields{"Placed": int64(5), "InLine": int64(1), "Begun": int64(2), "Oldest": now - 9}, st)
+	require.Fields(t, fields{"Placed": int64(6), "InLine": int64(1), "Begun": int64(2), "Oldest": now - 9}, st)
 	require.GreaterOrEqual(t, st.NextAt, before.Add(time.Hour), "NextAt: when the first of them leaves the window")
 	require.LessOrEqual(t, st.NextAt, after.Add(time.Hour), "NextAt: when the first of them leaves the window")
 }
