@@ -22,7 +22,8 @@ const aloneWait = 2 * time.Second
 // Restore implements store.Migrator. from is a copy that Backup or a migration
 // made; Restore checks it first and keeps it. The whole file goes back to that
 // copy, including the program's own tables. The replaced data is kept beside the
-// file, under a name that ends in ".replaced".
+// file, under a name that ends in ".replaced". A database of another program, to which a
+// mistyped name may lead, is not replaced.
 //
 // The pages are replaced in one SQLite transaction, so after a crash the next
 // process to open the file finds either the old state or the new one. The file
@@ -42,6 +43,9 @@ func (sc *Schema) Restore(ctx context.Context, from string) (kept string, err er
 	}
 	if same, err := sameInode(from, file); err != nil || same {
 		return "", errors.Join(err, fmt.Errorf("sqlite: %s cannot be restored from itself: %w", sc.name, store.ErrInvalid))
+	}
+	if err := sc.checkPlace(ctx, file); err != nil {
+		return "", err
 	}
 	// The driver applies every parameter that it is given, so this DSN must not
 	// set journal mode WAL.
@@ -85,6 +89,23 @@ func (sc *Schema) checkBackup(ctx context.Context, from string) error {
 		}
 		return err
 	})
+}
+
+// checkPlace refuses a database that has tables, and no store. What cannot be read is left to what
+// comes next, which says so.
+func (sc *Schema) checkPlace(ctx context.Context, file string) error {
+	var tables, version int
+	err := sc.with(dsn(file, false, Full, "_query_only=1", "_busy_timeout=5000"), func(db *sqlx.DB) (err error) {
+		if err := db.GetContext(ctx, &tables, "SELECT count(*) FROM sqlite_master"); err != nil {
+			return err
+		}
+		version, err = sc.q.migrations.Current(ctx, db)
+		return err
+	})
+	if err == nil && tables > 0 && version == 0 {
+		return fmt.Errorf("sqlite: %s has tables of another program and no store, and was not replaced: restore to another file: %w", sc.name, store.ErrInvalid)
+	}
+	return nil
 }
 
 func sameInode(a, b string) (bool, error) {

@@ -453,6 +453,14 @@ func TestWhatIsNoBackupIsNotRestored(t *testing.T) {
 	require.NoFileExists(t, filepath.Join(dir, "none.db"))
 	require.Equal(t, before, everything(t, open(t, path, sqlite.Options{})))
 
+	// The database of another program is not a store that can be replaced.
+	_, err = schemaOf(t, foreign, sqlite.Options{}).Restore(t.Context(), good)
+	require.ErrorIs(t, err, store.ErrInvalid)
+	require.Empty(t, beside(t, foreign, ".replaced"))
+	var tables string
+	require.NoError(t, connect(t, foreign, "").QueryRow("SELECT group_concat(name) FROM sqlite_master").Scan(&tables))
+	require.Equal(t, "x", tables)
+
 	// Into a place where there is nothing yet.
 	moved := file(t)
 	kept, err := schemaOf(t, moved, sqlite.Options{}).Restore(t.Context(), good)
