@@ -66,12 +66,14 @@ func transact[T any, X *sqlx.Tx | *sql.Tx](ctx context.Context, name string, p *
 				return none, err
 			}
 			if x, ok := handle.(X); ok {
-				return fn(ctx, x)
+				v, err := fn(ctx, x)
+				return v, a.step.tx.explain(err)
 			}
 			// A *sqlx.Tx contains the other.
 			if outer, ok := handle.(*sqlx.Tx); ok && outer != nil {
 				if x, ok := any(outer.Tx).(X); ok {
-					return fn(ctx, x)
+					v, err := fn(ctx, x)
+					return v, a.step.tx.explain(err)
 				}
 			}
 			var wanted X
@@ -89,8 +91,9 @@ type transaction struct {
 	long *time.Timer
 	// again: the attempt came to nothing for a reason that is not its own, and is made again.
 	again bool
-	vain  int  // how often in a row
-	begun bool // the last one had begun
+	vain  int       // how often in a row
+	since time.Time // when the first of these began
+	begun bool      // the last one had begun
 	said  bool
 }
 
@@ -103,6 +106,9 @@ const longTransaction = 5 * time.Second
 
 // begin opens the transaction for the user's statements.
 func (t *transaction) begin(ctx context.Context) (handle any, err error) {
+	if t.vain == 0 {
+		t.since = time.Now()
+	}
 	r := t.step.call.scope.run
 	can := store.CapabilitiesOf(r.eng.store).Transactor
 	if can == nil {
@@ -131,9 +137,17 @@ func (t *transaction) begin(ctx context.Context) (handle any, err error) {
 	}
 	t.begun = true
 	t.long = time.AfterFunc(longTransaction, func() {
-		r.logLine(slog.LevelWarn, "durable: a transactional step holds its transaction for long; with SQLite nobody else can write meanwhile", slog.String("step", t.step.call.key), slog.Int64("after_ms", longTransaction.Milliseconds()))
+		r.logLine(slog.LevelWarn, "durable: a transactional step holds its transaction for long; others wait for the rows it has written, and with SQLite every writer does", slog.String("step", t.step.call.key), slog.Int64("after_ms", longTransaction.Milliseconds()))
 	})
 	return t.tx.Handle(), nil
+}
+
+// explain returns the error of the user's function in words that say what it did.
+func (t *transaction) explain(err error) error {
+	if e, ok := t.tx.(store.TxExplainer); ok && err != nil {
+		return e.Explain(err)
+	}
+	return err
 }
 
 // undo rolls back what is open. err is why.
@@ -238,10 +252,9 @@ func (t *transaction) repeats() bool {
 func (t *transaction) pause(err error) time.Duration {
 	t.again = false
 	t.vain++
-	r := t.step.call.scope.run
-	if t.vain == 20 && !t.said {
+	if !t.said && (t.vain == 20 || time.Since(t.since) >= longTransaction) {
 		t.said = true
-		r.logLine(slog.LevelWarn, "durable: a transactional step meets conflicts, or a database that is not there; it is tried again until it gets through", slog.String("step", t.step.call.key), slog.Int("times", t.vain), slog.Any("error", err))
+		t.step.call.scope.run.logLine(slog.LevelWarn, "durable: a transactional step meets conflicts, or a database that is not there: it was rolled back, and is tried again until it gets through", slog.String("step", t.step.call.key), slog.Int("times", t.vain), slog.Any("error", err))
 	}
 	top := min(time.Second, 2*time.Millisecond<<min(t.vain, 10))
 	return top/2 + rand.N(top/2+1)

@@ -39,3 +39,10 @@ type Tx interface {
 	// Rollback, and is false for ErrUnknown.
 	Again(err error) bool
 }
+
+// TxExplainer is what a Tx implements beside its methods where the database's own words do
+// not say what the user's statements did wrong.
+type TxExplainer interface {
+	// Explain returns err, which the user's function has returned, or what it means.
+	Explain(err error) error
+}

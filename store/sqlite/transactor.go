@@ -265,16 +265,23 @@ func hooked(err error) bool {
 	return ok && e.ExtendedCode == sqlite3.ErrConstraintCommitHook
 }
 
+// Explain implements store.TxExplainer. The transaction has the write lock from its beginning, so a
+// statement that finds the file locked went through another connection.
+func (t *stepTx) Explain(err error) error {
+	if e, _ := errors.AsType[sqlite3.Error](err); e.Code == sqlite3.ErrBusy {
+		return fmt.Errorf("%w: the step's transaction has the file to itself, so its function writes through tx alone; another connection waits for its end", err)
+	} else if hooked(err) {
+		return errEnded // SQLite says "constraint failed"
+	}
+	return err
+}
+
 // Again implements store.Tx.
 func (t *stepTx) Again(err error) bool {
 	if errors.Is(err, store.ErrUnknown) {
 		return false
 	}
-	e, ok := errors.AsType[sqlite3.Error](err)
-	if !ok {
-		return false
-	}
-	switch e.Code {
+	switch e, _ := errors.AsType[sqlite3.Error](err); e.Code {
 	case sqlite3.ErrBusy, sqlite3.ErrLocked, sqlite3.ErrFull, sqlite3.ErrIoErr, sqlite3.ErrNomem:
 		return true
 	}
