@@ -594,6 +594,8 @@ func TestWrongWorkflowsAreCaughtWithTheirMistakeNamed(t *testing.T) {
 			for _, part := range w.says {
 				require.ErrorContains(t, err, part)
 			}
+			require.NotContains(t, err.Error(), "durable.Patched", "nobody has changed the code")
+			require.NotContains(t, err.Error(), "Or run this with")
 		})
 	}
 }

@@ -43,7 +43,10 @@ func failingAttempts(c *config) { c.attempts = &attempts{} }
 func Simulate(t *testing.T, subjects ...Subject) {
 	t.Helper()
 	for _, s := range subjects {
-		t.Run(s.name, func(t *testing.T) { s.examine(t) })
+		t.Run(s.name, func(t *testing.T) {
+			t.Helper() // a failure names the line of the call of Simulate
+			s.examine(t)
+		})
 	}
 }
 

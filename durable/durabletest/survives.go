@@ -73,7 +73,7 @@ func examine[I, O any](t testing.TB, wf *durable.Workflow[I, O], in I, o []Optio
 		return run.Wait(ctx)
 	}
 	if c.want != nil && reflect.TypeOf(c.want) != reflect.TypeFor[O]() {
-		return fmt.Errorf("durabletest: Want has a %T, and the workflow returns a %s", c.want, reflect.TypeFor[O]())
+		return fmt.Errorf("durabletest: Want has a value of type %T, and the workflow returns one of type %s", c.want, reflect.TypeFor[O]())
 	}
 	f := freshCall(t)
 	if f.skip() {
@@ -433,12 +433,13 @@ An example of each: ` + host.Page("guides/testing.md")
 var effects = `Something was done more often or less often than in the undisturbed run. Usual causes:
   - a body that runs again after a crash does its effect again: pass durable.IdempotencyKey on, and have the fake look at it as the real service does
   - an effect outside of a step, in the workflow function or in a deferred call: a replay does it again; put it into a step
+  - steps of one name in a range over a map: a replay gives them other items; sort the keys first
   - what durabletest.World shows is not put back by durabletest.Reset
 An example of each: ` + host.Page("guides/testing.md")
 
 // undone lists the usual causes of a world that breaks the Invariant.
 var undone = `The world must not be left like that, however the run ends. Usual causes:
-  - durable.Compensate is registered behind the step that it undoes: register it before
+  - durable.Compensate is registered after the step that it undoes: register it before
   - the compensation undoes only what the code knows to be done: an attempt with an unknown outcome needs undoing too
   - what Invariant looks at is not put back by durabletest.Reset
 An example: ` + host.Page("guides/testing.md")
@@ -455,5 +456,27 @@ func refused(err error) error {
 }
 
 func broken(how, what string) error {
-	return &breach{fmt.Sprintf("durabletest: the workflow does not survive: %s\n%s\n%s", how, what, causes)}
+	return &breach{fmt.Sprintf("durabletest: the workflow does not survive: %s\n%s\n%s", how, withoutAdvice(what), causes)}
+}
+
+// withoutAdvice leaves out of a definition_changed text how a change of the code is made legal:
+// here the code has not changed. Both sides stay, and what differs where the names are equal.
+func withoutAdvice(what string) string {
+	if !strings.HasPrefix(what, "Definition changed: ") {
+		return what
+	}
+	lines := strings.Split(what, "\n")
+	for i, l := range lines {
+		if l, _, legal := strings.Cut(l, " Make it legal"); legal {
+			l, edited, _ := strings.Cut(l, " was recorded: ") // the rest guesses what was edited
+			if edited != "" {
+				l += " was recorded."
+			}
+			return strings.Join(append(lines[:i:i], l), "\n")
+		}
+		if strings.HasPrefix(l, "Or run this with ") {
+			return strings.Join(lines[:i], "\n")
+		}
+	}
+	return what
 }

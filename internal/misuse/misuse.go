@@ -20,7 +20,7 @@ type ConcurrentCallError struct {
 }
 
 func (e *ConcurrentCallError) Error() string {
-	return fmt.Sprintf("durable: run %s: %q was called while %q is under way in the same scope. Usually the outer ctx is used inside a step's body: a body must not make durable calls. To do two things at once, give each its own scope with durable.Go",
+	return fmt.Sprintf("durable: run %s: %q was called while %q is under way in the same scope. Usually the outer ctx is used by a goroutine, or in the body of a step, which must not make durable calls. To do two things at once, give each its own scope with durable.Go or durable.Map",
 		e.RunID, e.Second, e.Running)
 }
 
