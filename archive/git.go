@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io/fs"
 	"iter"
 	"os"
 	"path/filepath"
@@ -85,10 +86,14 @@ func OpenGit(ctx context.Context, dir string, o GitOptions) (*Git, error) {
 		return nil, err
 	}
 	cmd, err := newGitCommand(dir)
-	if err != nil {
-		return nil, err
+	if err == nil {
+		_, err = cmd.run(ctx, nil, nil, "rev-parse", "--git-dir")
 	}
-	if _, err := cmd.run(ctx, nil, nil, "rev-parse", "--git-dir"); err != nil {
+	switch {
+	case err == nil:
+	case errors.Is(err, fs.ErrNotExist), strings.Contains(err.Error(), "not a git repository"):
+		return nil, fmt.Errorf("%w; `git init --bare %s` makes one", err, dir)
+	default:
 		return nil, err
 	}
 	return &Git{git: cmd, prefix: prefix}, nil

@@ -34,6 +34,9 @@ func TestWhereThereIsNoRepositoryItSaysSo(t *testing.T) {
 	for name, dir := range map[string]string{"plain": t.TempDir(), "missing": "/does/not/exist", "inside of one": inside} {
 		_, err := archive.OpenGit(t.Context(), dir, archive.GitOptions{})
 		require.ErrorIs(t, err, archive.ErrUnavailable, name)
+		if name != "inside of one" {
+			require.ErrorContains(t, err, "`git init --bare "+dir+"` makes one", name)
+		}
 	}
 	t.Setenv("PATH", t.TempDir())
 	_, err := archive.OpenGit(t.Context(), t.TempDir(), archive.GitOptions{})

@@ -64,6 +64,33 @@ func TestShowSaysHowARunIsAnsweredOrWhoGoesOnOnceItWas(t *testing.T) {
 	require.Contains(t, d.ok("shop durable run checkout --resume order-42").out, "Workflow order-42 completed")
 }
 
+// What a bad deploy has stopped is understood where it is shown, also by a program without the code.
+func TestShowOfARunThatOtherCodeHasStoppedHasBothSidesAndNoSecondCommand(t *testing.T) {
+	d := newDesk(t)
+	p := d.start("shop durable run checkout --id order-42 " + order)
+	p.until("? Ship")
+	p.signal(15)
+	require.Equal(t, 143, p.wait(), p.text())
+	d.ok("shop durable approve order-42")
+	d.with("SHOP_FRAUD=1").sh("shop durable run checkout --resume order-42")
+	shown := d.ok("durable --store shop.db show order-42").out
+	require.Regexp(t, `(?m)^Parked: Definition changed: order-42 \(checkout\) stopped at call 2, still resumable. … It goes on when .*
+      recorded   code now
+    1 reserve    reserve
+  > 2 charge     check-fraud   .*$`, shown)
+	require.Contains(t, shown, "\nIt was answered. It takes the answer once it goes on.\nResume with: shop durable run checkout --resume order-42\n")
+	require.NotContains(t, shown, "Nobody executes it")
+}
+
+func TestABackupThatExistsIsRefusedWithTheWayOut(t *testing.T) {
+	d := newDesk(t)
+	interrupted(d)
+	d.ok("durable --store shop.db schema backup b.db")
+	a := d.sh("durable --store shop.db schema backup b.db")
+	require.Equal(t, 2, a.code)
+	require.Regexp(t, `b\.db exists already; give another name, or remove it\n$`, a.err)
+}
+
 func TestPauseHoldsARunUntilUnpauseAndCancelEndsIt(t *testing.T) {
 	d := newDesk(t)
 	interrupted(d)

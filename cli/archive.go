@@ -70,6 +70,9 @@ func archiveFailed(c *invocation, err error) error {
 		f.Code, f.Exit, f.Next = "not_found", ExitNotFound, "List: "+c.self("archive", "list")
 	case errors.Is(err, archive.ErrUnavailable):
 		f.Code, f.Exit, f.Next = "unavailable", ExitUnreachable, "Name the archive: --git DIR or --dir DIR"
+		if c.engine != nil && c.archive == nil {
+			f.Next += "\nOr give the command of this program its archive: cli.Archive"
+		}
 	}
 	return f
 }

@@ -10,8 +10,10 @@ import (
 
 	"github.com/holdfast-dev/holdfast/cli/internal/show"
 	"github.com/holdfast-dev/holdfast/cli/internal/target"
+	"github.com/holdfast-dev/holdfast/durable"
 	"github.com/holdfast-dev/holdfast/internal/count"
 	"github.com/holdfast-dev/holdfast/internal/outline"
+	"github.com/holdfast-dev/holdfast/store"
 )
 
 func showCommand(a *app) *cobra.Command {
@@ -119,6 +121,12 @@ func showRun(c *invocation, s *target.Run, o *outline.Outline, resume string, ve
 	}
 	out.Printf("%s  %s\n", out.Paint(show.Bold, title), out.Paint(show.ToneColour(o.Verdict.Tone), s.StatusText()))
 	out.Printf("%s\n", show.Escape(o.Verdict.Text()))
+	if s.Code == durable.CodeDefinitionChanged { // the verdict has its first line
+		_, sides, _ := strings.Cut(o.Verdict.Error, "\n")
+		for line := range strings.Lines(sides) {
+			out.Printf("  %s\n", show.Escape(strings.TrimSuffix(line, "\n")))
+		}
+	}
 	of := ""
 	if s.Steps > 0 {
 		of = fmt.Sprintf(" of %d", s.Steps)
@@ -163,6 +171,9 @@ func showRun(c *invocation, s *target.Run, o *outline.Outline, resume string, ve
 		out.Printf("Resume with: %s\n", resume)
 	case s.Restart:
 		out.Printf("It has no checkpoint. Restart from its input: %s\n", c.self("resume", s.ID, "--force"))
+		if s.Status != string(store.Failed) {
+			out.Printf("%s; durable.Recover restarts it there, too.\n", s.Starter())
+		}
 	}
 }
 
@@ -181,7 +192,9 @@ func showAnswer(c *invocation, s *target.Run) {
 		return
 	}
 	next := "It goes on as soon as its process finds the answer."
-	if isLocal && !s.Live && !l.OthersMayTake(c.ctx, s) {
+	if s.Status == string(store.Interrupted) {
+		next = "It takes the answer once it goes on."
+	} else if isLocal && !s.Live && !l.OthersMayTake(c.ctx, s) {
 		next = s.Starter() + "."
 		if run := c.code(s); run != "" {
 			next = "Nobody executes it at the moment. Go on with: " + run

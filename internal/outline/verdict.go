@@ -43,15 +43,19 @@ func (v Verdict) Text() string { return v.text(Text.String) }
 func (v Verdict) Guarded() string { return v.text(Text.guarded) }
 
 func (v Verdict) text(of func(Text) string) string {
-	s := of(v.Head) + "."
+	s := sentence(of(v.Head))
 	for _, m := range v.More {
-		part := of(m)
-		s += " " + part
-		if !strings.HasSuffix(part, ".") {
-			s += "."
-		}
+		s += " " + sentence(of(m))
 	}
 	return s
+}
+
+// sentence ends s as one, unless it ends already or was cut.
+func sentence(s string) string {
+	if strings.HasSuffix(s, ".") || strings.HasSuffix(s, "…") {
+		return s
+	}
+	return s + "."
 }
 
 func (b *Builder) verdict(o *Outline) Verdict {
@@ -428,7 +432,11 @@ func (b *Builder) abandoned(o *Outline, v *Verdict) {
 	if n := len(o.Lives); n > 0 {
 		l := &o.Lives[n-1]
 		v.Head = say("Nobody executes this run: ", code(l.Name), " was lost; its last sign is ", o.ago(l.End), b.where(o))
-		v.More = append(v.More, say("Nothing is recorded since: what it was doing may have happened."))
+		since := "Nothing is recorded since: what it was doing may have happened."
+		if o.Current == nil && l.After == "" {
+			since = "What it was doing may have happened." // the head says that nothing is recorded
+		}
+		v.More = append(v.More, say(since))
 	}
 	if o.Served {
 		v.More = append(v.More, say("A live process serves it and takes it up when the lease has run out."))

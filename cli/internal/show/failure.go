@@ -171,6 +171,7 @@ func explainKind(f *Failure, err error, c *Commands) *Failure {
 		f.Next = "Look: " + c.Self("schema", "status")
 	case errors.Is(err, store.ErrInvalid):
 		f.Code, f.Exit = "invalid", ExitUsage
+		f.Message = strings.Replace(f.Message, ": "+store.ErrInvalid.Error(), "", 1) // the kind of error, which tells a person nothing
 	case errors.Is(err, durable.ErrUnavailable):
 		f.Code, f.Exit = "unavailable", ExitUnreachable
 	case errors.Is(err, context.Canceled):
