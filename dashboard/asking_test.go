@@ -29,6 +29,22 @@ func (c *counted) Load(ctx context.Context, id string, at store.Cursor) (*store.
 	return c.Store.Load(ctx, id, at)
 }
 
+// The answer is in the store until a process that has the code takes it, which may be days after.
+func TestAPageDoesNotAskAgainForAnAnswerThatIsThere(t *testing.T) {
+	s := open(t, memory.Open(), dashboard.Options{})
+	s.asks("a")
+	require.NoError(t, s.eng.Close())
+	apart := &site{t: t, st: s.st}
+	apart.serve(durable.Options{}, dashboard.Options{})
+	page := func() string { return apart.send("GET", "/runs/a", "", "Accept: text/html").body }
+	require.Contains(t, page(), "durable approve a")
+	require.NotContains(t, page(), "It was answered")
+	_, err := apart.c.Approve(t.Context(), "a", "", "")
+	require.NoError(t, err)
+	require.NotContains(t, page(), "durable approve a", "it would be refused")
+	require.Contains(t, page(), "It was answered; the answer is kept until the run goes on.")
+}
+
 // A question that takes the place of another changes no count: it is told all the
 // same.
 func TestTheNextQuestionOfARunIsToldToThoseWhoWatchTheList(t *testing.T) {

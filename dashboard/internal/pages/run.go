@@ -11,6 +11,7 @@ import (
 	"github.com/holdfast-dev/holdfast/client"
 	"github.com/holdfast-dev/holdfast/dashboard/internal/view"
 	"github.com/holdfast-dev/holdfast/dashboard/internal/web"
+	"github.com/holdfast-dev/holdfast/durable"
 	"github.com/holdfast-dev/holdfast/internal/count"
 	"github.com/holdfast-dev/holdfast/internal/outline"
 	"github.com/holdfast-dev/holdfast/store"
@@ -283,6 +284,11 @@ func (rp *RunPage) runButtons(r *http.Request, o *outline.Outline, q *view.Query
 // fillAsk makes the form to answer what the run asks of a person.
 func (rp *RunPage) fillAsk(r *http.Request, v *runView, o *outline.Outline) error {
 	if o.Current == nil || o.Current.Kind != outline.Approval || o.Run.Status.Terminal() || o.Run.Paused {
+		return nil
+	}
+	// The wait is open until the run takes its answer: a parked run has one only once it is resumed.
+	if open, err := rp.read.ApprovalsOf(r.Context(), v.ID); err == nil && !slices.ContainsFunc(open, func(a durable.Approval) bool { return a.Key == o.Current.Key }) {
+		v.More = append(v.More, rp.Redact.Sentence(outline.Text{{Text: "It was answered; the answer is kept until the run goes on."}}))
 		return nil
 	}
 	others := 0

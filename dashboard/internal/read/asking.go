@@ -131,7 +131,7 @@ func (rd *Reader) openApprovals(ctx context.Context, limit int) ([]durable.Appro
 			a, known := rd.askers.what(row)
 			if !known {
 				a = askedOf(row)
-				if a.approvals, err = rd.readApprovals(ctx, row.ID); ctx.Err() != nil {
+				if a.approvals, err = rd.ApprovalsOf(ctx, row.ID); ctx.Err() != nil {
 					return nil, context.Cause(ctx)
 				} else if err != nil {
 					rd.Log.Warn("dashboard: the approvals of a run cannot be read", "run", row.ID, "error", err)
@@ -148,9 +148,9 @@ func (rd *Reader) openApprovals(ctx context.Context, limit int) ([]durable.Appro
 	}
 }
 
-// readApprovals reads what a run asks. A run that was deleted in the meantime asks
+// ApprovalsOf reads what a run asks. A run that was deleted in the meantime asks
 // nothing.
-func (rd *Reader) readApprovals(ctx context.Context, id string) ([]durable.Approval, error) {
+func (rd *Reader) ApprovalsOf(ctx context.Context, id string) ([]durable.Approval, error) {
 	open, err := operate.On(rd.Engine).ApprovalsOf(ctx, id)
 	if errors.Is(err, store.ErrNotFound) {
 		return nil, nil
