@@ -11,7 +11,6 @@ import (
 	"github.com/holdfast-dev/holdfast/client"
 	"github.com/holdfast-dev/holdfast/dashboard/internal/view"
 	"github.com/holdfast-dev/holdfast/dashboard/internal/web"
-	"github.com/holdfast-dev/holdfast/durable"
 	"github.com/holdfast-dev/holdfast/internal/count"
 	"github.com/holdfast-dev/holdfast/internal/outline"
 	"github.com/holdfast-dev/holdfast/store"
@@ -279,32 +278,6 @@ func (rp *RunPage) runButtons(r *http.Request, o *outline.Outline, q *view.Query
 	add(run.Status != store.Interrupted, web.ActionPause, buttonView{Panel: "pause", Label: "Pause"})
 	add(!run.CancelAsked, web.ActionCancel, buttonView{Panel: "cancel", Label: "Cancel", Class: "no", Icon: "cancelled"})
 	return out
-}
-
-// fillAsk makes the form to answer what the run asks of a person.
-func (rp *RunPage) fillAsk(r *http.Request, v *runView, o *outline.Outline) error {
-	if o.Current == nil || o.Current.Kind != outline.Approval || o.Run.Status.Terminal() || o.Run.Paused {
-		return nil
-	}
-	// The wait is open until the run takes its answer: a parked run has one only once it is resumed.
-	if open, err := rp.read.ApprovalsOf(r.Context(), v.ID); err == nil && !slices.ContainsFunc(open, func(a durable.Approval) bool { return a.Key == o.Current.Key }) {
-		v.More = append(v.More, rp.Redact.Sentence(outline.Text{{Text: "It was answered; the answer is kept until the run goes on."}}))
-		return nil
-	}
-	others := 0
-	for _, w := range o.Waits {
-		if w.Kind == outline.Approval && w != o.Current {
-			others++
-		}
-	}
-	if prompt := rp.Redact.Text(o.Current.Prompt); prompt != "" && !strings.Contains(rp.Redact.Text(o.Verdict.Head.String()), prompt) {
-		v.Prompt = prompt
-	}
-	v.Ask = &askView{
-		Key: o.Current.Key, User: rp.Who(r), May: rp.May(r, web.ActionAnswer, v.ID) == nil, Action: v.URL + "/do/answer",
-		API: v.API, Command: view.NewCommand("approve", v.ID).String(), Others: others,
-	}
-	return nil
 }
 
 // Rows answers with lines of the timeline after the first ones.

@@ -3,6 +3,7 @@ package pages
 import (
 	"fmt"
 	"net/http"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -92,4 +93,39 @@ func (li *Lists) waitRow(a *durable.Approval) waitRow {
 		w.Until = outline.Clock(a.Until, at, view.Zone)
 	}
 	return w
+}
+
+// answered reports whether a run that asks and that no process has, as a parked one, has its answer in
+// the store: a second one would be refused. Where a process has it, it takes the answer at once.
+func (rp *RunPage) answered(r *http.Request, o *outline.Outline) bool {
+	if o.Attended {
+		return false
+	}
+	open, err := rp.read.ApprovalsOf(r.Context(), o.Run.ID)
+	return err == nil && !slices.ContainsFunc(open, func(a durable.Approval) bool { return a.Key == o.Current.Key })
+}
+
+// fillAsk makes the form to answer what the run asks of a person.
+func (rp *RunPage) fillAsk(r *http.Request, v *runView, o *outline.Outline) error {
+	if o.Current == nil || o.Current.Kind != outline.Approval || o.Run.Status.Terminal() || o.Run.Paused {
+		return nil
+	}
+	if rp.answered(r, o) {
+		v.More = append(v.More, rp.Redact.Sentence(outline.Text{{Text: "It was answered; the answer is kept until the run goes on."}}))
+		return nil
+	}
+	others := 0
+	for _, w := range o.Waits {
+		if w.Kind == outline.Approval && w != o.Current {
+			others++
+		}
+	}
+	if prompt := rp.Redact.Text(o.Current.Prompt); prompt != "" && !strings.Contains(rp.Redact.Text(o.Verdict.Head.String()), prompt) {
+		v.Prompt = prompt
+	}
+	v.Ask = &askView{
+		Key: o.Current.Key, User: rp.Who(r), May: rp.May(r, web.ActionAnswer, v.ID) == nil, Action: v.URL + "/do/answer",
+		API: v.API, Command: view.NewCommand("approve", v.ID).String(), Others: others,
+	}
+	return nil
 }
