@@ -139,6 +139,9 @@ func TestARunIsExportedImportedAndDeleted(t *testing.T) {
 	got := in.ok("shop durable checkpoints import o.run")
 	require.Contains(t, got.out, "Imported order-42: interrupted")
 	require.Contains(t, in.ok("shop durable resume --dry-run").out, "charge, attempt 3 of 5")
+	lacks := "This program lacks the code of checkout: whether that code fits is seen by one that has it.\n"
+	require.NotContains(t, in.ok("shop durable resume --dry-run").err, lacks)
+	require.Equal(t, lacks, in.ok("durable --store shop.db resume order-42 --dry-run").err)
 
 	require.Equal(t, 2, d.sh("shop durable checkpoints delete order-42").code)
 	require.Contains(t, d.ok("shop durable checkpoints delete order-42 --dry-run").out, "Would delete order-42")

@@ -112,7 +112,7 @@ func retryOne(c *invocation, t target.Target, queue, id string, dry bool) error 
 		if dry {
 			at, _ := t.Standing(c.ctx, id)
 			c.showPlan(c.out, s, at, &plan, false)
-			c.out.Printf("Dry run: nothing changed, nothing ran.\n")
+			endDryRun(c, s)
 			return
 		}
 		c.out.Printf("Workflow %s is in line of %s again\n", show.Escape(id), show.Escape(queue))

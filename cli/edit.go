@@ -69,7 +69,7 @@ func edit(c *invocation, id, key, value string, yes bool, o operate.EditOptions)
 	if o.DryRun {
 		return c.print(planOf(s, &plan), func() {
 			c.showPlan(c.out, s, standing, &plan, false)
-			c.out.Printf("Dry run: nothing changed, nothing ran.\n")
+			endDryRun(c, s)
 		})
 	}
 	if !c.flags.json {

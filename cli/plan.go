@@ -77,6 +77,14 @@ func (c *invocation) showPlan(s *show.Stream, sess *target.Run, at operate.Stand
 	}
 }
 
+// endDryRun ends what a dry run prints. Whether code fits is only seen by a program that has it.
+func endDryRun(c *invocation, s *target.Run) {
+	c.out.Printf("Dry run: nothing changed, nothing ran.\n")
+	if l, isLocal := c.to.(*target.Local); isLocal && !l.Serves(c.ctx, s.Workflow, s.Version) {
+		c.say("This program lacks the code of %s: whether that code fits is seen by one that has it.", show.Escape(s.Workflow))
+	}
+}
+
 // names lists keys; on a terminal only the first few of many.
 func (c *invocation) names(s *show.Stream, keys []string) string {
 	const most = 12

@@ -161,7 +161,7 @@ func (c *invocation) resume(id string, f resumeFlags) error {
 	if f.dryRun {
 		return c.print(planOf(s, &plan), func() {
 			c.showPlan(c.out, s, standing, &plan, f.verbose)
-			c.out.Printf("Dry run: nothing changed, nothing ran.\n")
+			endDryRun(c, s)
 		})
 	}
 	announce := func() {

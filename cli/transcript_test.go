@@ -142,6 +142,7 @@ Show it: shop durable sessions show checkout-DATE-NAME
   re-executed  charge
   to run       approve, ship
 Dry run: nothing changed, nothing ran.
+This program lacks the code of checkout: whether that code fits is seen by one that has it.
 `,
 	},
 	{

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/holdfast-dev/holdfast/durable"
+	"github.com/holdfast-dev/holdfast/internal/host"
 	"github.com/holdfast-dev/holdfast/operate"
 	"github.com/holdfast-dev/holdfast/store"
 )
@@ -160,7 +161,7 @@ func explainKind(f *Failure, err error, c *Commands) *Failure {
 		f.Next = "Mend: " + c.Self("checkpoints", "repair", damaged.RunID, "--dry-run")
 	case errors.As(err, &unreadable):
 		refuse("undecodable")
-		f.Next = "Look at it: " + c.Self("checkpoints", "validate", unreadable.RunID) + "\nThen run a program that can read it"
+		f.Next = "Run a program that can read it, with the type as it was, durable.From that type, or the key: " + host.Page("guides/changing-data.md") + "\nLook at it: " + c.Self("checkpoints", "validate", unreadable.RunID)
 	case errors.Is(err, store.ErrCorrupt):
 		refuse("damaged")
 		f.Next = "Look at it: " + c.Self("checkpoints", "validate")
@@ -182,6 +183,5 @@ func explainKind(f *Failure, err error, c *Commands) *Failure {
 
 // NoHistory refuses a run that has no history left.
 func NoHistory(id string, c *Commands) *Failure {
-	err := &durable.DamagedError{RunID: id, Err: durable.ErrNoHistory}
-	return Refused("damaged", "See what is left of it: "+c.Self("checkpoints", "delete", id, "--dry-run"), "%s", err.Error())
+	return Refused("damaged", "See what is left of it: "+c.Self("checkpoints", "delete", id, "--dry-run"), "%s", (&durable.DamagedError{RunID: id, Err: durable.ErrNoHistory}).Error())
 }
