@@ -217,11 +217,7 @@ func (a *awaiting) wait(ctx context.Context, s *scope) error {
 	if a.call == history.CallRequest {
 		a.request, d.Request = m.ID, m.ID
 	}
-	env, err := r.eng.sealer.Unseal(payload.PlaceOfMessage(r.id, m), m.Payload)
-	sent := ""
-	if err == nil {
-		sent, err = a.read(r.eng.sealer, payload.Place{}, env)
-	}
+	env, sent, err := a.receive(r, m)
 	if err != nil && !payload.IsMismatch(err) {
 		// The value is not wrong; this program cannot read it. Another one will, and
 		// until then the message stays in the inbox.
@@ -245,6 +241,17 @@ func (a *awaiting) wait(ctx context.Context, s *scope) error {
 	consumed = true
 	a.trace(&c, began, telemetry.OutcomeOK, m)
 	return r.eng.program.errors.Restore(d.Error)
+}
+
+// receive reads the value of a message, and returns its envelope.
+func (a *awaiting) receive(r *run, m *store.Message) (env []byte, sent string, err error) {
+	if env, err = r.eng.sealer.Unseal(payload.PlaceOfMessage(r.id, m), m.Payload); err != nil {
+		return nil, "", err
+	}
+	if sent, err = a.read(r.eng.sealer, payload.Place{}, env); err == nil {
+		err = payload.NotNothing(env, a.wanted)
+	}
+	return env, sent, err
 }
 
 // refuse records that a wait has ended without a value, because of why, and that this
@@ -329,10 +336,7 @@ func (a *awaiting) open(c *call, wait *mail.Wait) (*store.Message, error) {
 // that cannot be done at once, or is refused, it declines, and the message comes again.
 func (a *awaiting) accept(c *call, wait *mail.Wait) bool {
 	s, r, m := c.scope, c.scope.run, wait.Got()
-	env, err := r.eng.sealer.Unseal(payload.PlaceOfMessage(r.id, m), m.Payload)
-	if err == nil {
-		_, err = a.read(r.eng.sealer, payload.Place{}, env)
-	}
+	env, _, err := a.receive(r, m)
 	if err != nil || !s.preface.empty() || r.rehearsal != nil {
 		r.inbox.Decline(wait)
 		return false

@@ -189,3 +189,43 @@ func awaitsGo[T any](ctx context.Context) error {
 	_, err := durable.Await[T](ctx, "go")
 	return err
 }
+
+// What it asks for is not known when the signal is sent: the run does not wait yet.
+func TestNullThatCameBeforeTheWaitIsNotTakenForANo(t *testing.T) {
+	for name, null := range map[string]any{
+		"JSON": json.RawMessage("null"), "nil": nil, "a nil pointer": (*bool)(nil),
+	} {
+		t.Run(name, func(t *testing.T) {
+			inWorld(t, func(t *testing.T, w *world) {
+				wf := durable.Define("w", func(ctx context.Context, _ int) (string, error) {
+					if err := durable.Sleep(ctx, time.Minute); err != nil {
+						return "", err
+					}
+					_, err := durable.Await[bool](ctx, "go")
+					var wrong *durable.SignalTypeError
+					if !errors.As(err, &wrong) {
+						return "", fmt.Errorf("it was taken: %w", err)
+					}
+					if err := durable.Sleep(ctx, time.Minute); err != nil { // it is replayed from here
+						return "", err
+					}
+					yes, err := durable.Await[bool](ctx, "go")
+					if err != nil {
+						return "", err
+					}
+					pointer, err := durable.Await[*bool](ctx, "maybe")
+					return fmt.Sprint(wrong, "; ", yes, pointer == nil), err
+				})
+				w.serve(t, wf)
+				h := start(t, w, wf, "r", 0)
+				synctest.Wait()
+				require.NoError(t, durable.Signal(w.ctx(), "r", "go", null))
+				require.NoError(t, durable.Signal(w.ctx(), "r", "go", true))
+				require.NoError(t, durable.Signal(w.ctx(), "r", "maybe", null))
+				out, err := h.Wait(w.ctx())
+				require.NoError(t, err)
+				require.Contains(t, out, "cannot be read as bool: it is null; true true")
+			})
+		})
+	}
+}

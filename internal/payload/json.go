@@ -134,3 +134,32 @@ func KindOfJSON(data []byte) string {
 	}
 	return "a number"
 }
+
+// NotNothing returns an error that IsMismatch reports if a value that was sent, in this envelope, is
+// nothing, or JSON's null, and a t cannot be nothing. Decode would read it as the zero value: as a
+// no, where a yes or a no was asked for.
+func NotNothing(env []byte, t reflect.Type) error {
+	if mayBeNothing(t) {
+		return nil
+	}
+	if len(env) > 0 {
+		open, err := envelope.Open(env)
+		if err != nil || open.Codec != (JSON{}).Name() || KindOfJSON(open.Payload) != "null" {
+			return nil // another codec has its own rules
+		}
+	}
+	return mismatch(errors.New("it is null"))
+}
+
+// mayBeNothing reports whether null is a value of t, or t decides for itself what null is.
+func mayBeNothing(t reflect.Type) bool {
+	switch t.Kind() {
+	case reflect.Pointer, reflect.Interface, reflect.Map, reflect.Slice:
+		return true
+	case reflect.Struct:
+		if t.NumField() == 0 {
+			return true
+		}
+	}
+	return reflect.PointerTo(t).Implements(reflect.TypeFor[json.Unmarshaler]())
+}
