@@ -3,6 +3,7 @@ package durable_test
 import (
 	"context"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/require"
@@ -88,5 +89,42 @@ func TestAnEngineThatIsClosedDeclaresNothing(t *testing.T) {
 		w.open(t, durable.Options{})
 		_, err = operate.On(w.eng).Queues(context.Background(), "mails")
 		require.ErrorIs(t, err, durable.ErrNotFound)
+	})
+}
+
+func TestARecoverThatWaitsForAnotherOneEndsWithItsContext(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		flow := ticking()
+		eng := w.open(t, declared(flow, flow.Schedule("s", durable.Every(time.Hour), 0)))
+		silent := make(chan struct{})
+		w.disk.tamperCalls(func(call string, forward func() error) error {
+			if call == "put schedule" {
+				<-silent
+			}
+			return forward()
+		})
+		first := make(chan error, 1)
+		go func() {
+			_, err := eng.Recover(context.Background())
+			first <- err
+		}()
+		synctest.Wait()
+		ctx, cancel := context.WithCancel(context.Background())
+		second := make(chan error, 1)
+		go func() {
+			_, err := eng.Recover(ctx)
+			second <- err
+		}()
+		synctest.Wait()
+		cancel()
+		synctest.Wait()
+		select {
+		case err := <-second:
+			require.ErrorIs(t, err, context.Canceled)
+		default:
+			t.Error("it waits for the store that does not answer another call")
+		}
+		close(silent)
+		require.NoError(t, <-first)
 	})
 }

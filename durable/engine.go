@@ -66,7 +66,7 @@ type program struct {
 	recorded    json.RawMessage // the environment, as the first event of a run keeps it
 	defs        *definitions
 	errors      *faults.Registry
-	declared    declared.Declared
+	declared    *declared.Declared
 	lengths     *lengths.Book // how many steps its completed runs have
 }
 
@@ -122,13 +122,13 @@ func Open(ctx context.Context, st store.Store, o Options) (*Engine, error) {
 	e.watchers.looks = e.watchers.newLooks()
 	e.claims = newClaims(e)
 	e.recovery = claims.NewRecovery(e.claims)
+	e.program.declared = declared.New(scheduling{e}.keep)
 	if e.program.declared.Queues, err = o.queuesFor(st); err != nil {
 		return nil, err
 	}
 	if e.program.declared.Schedules, err = (scheduling{e}).declared(); err != nil {
 		return nil, err
 	}
-	e.program.declared.Then = scheduling{e}.keep
 	if err := e.heart.Register(ctx); err != nil {
 		return nil, fmt.Errorf("%w: registering the executor: %w", ErrUnavailable, err)
 	}

@@ -5,7 +5,6 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
-	"sync"
 
 	"github.com/holdfast-dev/holdfast/internal/commit"
 	"github.com/holdfast-dev/holdfast/internal/queues"
@@ -19,11 +18,14 @@ import (
 type Declared struct {
 	Queues    []store.Queue // none if the store keeps none
 	Schedules []Schedule    // likewise
-	Then      func()        // what follows once they are stored
+	then      func()        // what follows once they are stored
 
-	mu     sync.Mutex
-	stored bool
+	storing chan struct{} // holds a value while they are being stored, which guards stored
+	stored  bool
 }
+
+// New returns a declaration of nothing; then is called once it is stored.
+func New(then func()) *Declared { return &Declared{then: then, storing: make(chan struct{}, 1)} }
 
 // A Schedule is one of them, as it is stored.
 type Schedule struct {
@@ -33,10 +35,15 @@ type Schedule struct {
 }
 
 // Store stores them, once: two programs that declare different things do not take turns. After an
-// error, which is one that package durable returns, the next call tries it again.
+// error, which is one that package durable returns, the next call tries it again. A call waits for
+// another one no longer than until ctx ends.
 func (d *Declared) Store(ctx context.Context, st store.Store, by string, log *slog.Logger) error {
-	d.mu.Lock()
-	defer d.mu.Unlock()
+	select {
+	case d.storing <- struct{}{}:
+		defer func() { <-d.storing }()
+	case <-ctx.Done():
+		return fmt.Errorf("durable: another call of Recover is storing the queues and schedules: %w", context.Cause(ctx))
+	}
 	if d.stored {
 		return nil
 	}
@@ -52,6 +59,6 @@ func (d *Declared) Store(ctx context.Context, st store.Store, by string, log *sl
 		}
 	}
 	d.stored = true
-	d.Then()
+	d.then()
 	return nil
 }
