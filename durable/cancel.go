@@ -42,8 +42,12 @@ func (e *CancelledError) Is(target error) bool { return target == ErrCancelled }
 //
 // Errors: ErrNotFound; *NotRunningError when it has ended; ErrUnavailable when the
 // store could not be reached: whether the cancel was recorded is not known then,
-// and it can be asked for again. Cancelling twice is not an error.
+// and it can be asked for again; ErrInWorkflow in a workflow function: cancel in a step.
+// Cancelling twice is not an error.
 func (e *Engine) Cancel(ctx context.Context, id, reason string, o ...CancelOption) error {
+	if err := outsideFunction(ctx, "Cancel of run "+id); err != nil {
+		return err
+	}
 	data, err := json.Marshal(history.MessageData{Reason: guard.Text(reason, guard.MaxText)})
 	if err != nil {
 		return fmt.Errorf("durable: cancelling run %s: %w", id, err)

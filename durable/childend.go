@@ -24,7 +24,7 @@ import (
 // a run.
 func (ch *child) wait(ctx context.Context, s *scope, id string) (output []byte, at payload.Place, err error) {
 	if ch == nil || ch.call.scope.run != s.run {
-		return nil, at, fmt.Errorf("%w: run %s is waited for in a workflow function and is no child of it. Wait for it in a step", ErrNested, id)
+		return nil, at, outsideFunction(ctx, "Wait for run "+id+", which this execution of the function has not started,")
 	}
 	r := s.run
 	if err := r.alive(); err != nil {

@@ -2,6 +2,7 @@ package durable
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"sync/atomic"
 )
@@ -49,6 +50,22 @@ func scopeOf(ctx context.Context, name string) (*scope, error) {
 		return nil, v.step.call.scope.run.misused(fmt.Errorf("%w: %q was called in the body of %s. Return from the body and make the call in the workflow function", ErrNested, name, v.step.call.key))
 	}
 	return nil, fmt.Errorf("%w: %q was called outside a run. Start the workflow with Start, and pass on the ctx its function receives", ErrOutsideRun, name)
+}
+
+// ErrInWorkflow: a call that is not recorded was made with the context of a workflow function: a
+// replay would make it again, or see another outcome.
+var ErrInWorkflow = errors.New("durable: this call is not the same on replay and cannot be made in a workflow function; make it in a step")
+
+// outsideFunction refuses a call that every replay would make again, or see otherwise, with the
+// context of a workflow function.
+func outsideFunction(ctx context.Context, call string) error {
+	if ctx == nil {
+		return nil
+	}
+	if s, inRun := inScope(ctx); inRun {
+		return s.run.misused(fmt.Errorf("%w: %s in run %s", ErrInWorkflow, call, s.run.id))
+	}
+	return nil
 }
 
 // runOf returns the run whose code was given ctx, nil if there is none.

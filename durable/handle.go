@@ -54,7 +54,8 @@ func (w *Workflow[I, O]) Handle(ctx context.Context, id string) (*Run[O], error)
 //     the run goes on
 //
 // Within a workflow function Wait is for the children it has started: the
-// outcome is recorded, and a replay returns the same one.
+// outcome is recorded, and a replay returns the same one. ErrInWorkflow for any other run:
+// wait for that in a step.
 func (h *Run[O]) Wait(ctx context.Context) (O, error) {
 	var out O
 	var env []byte
@@ -88,8 +89,8 @@ func (h *Run[O]) undecodable(recorded string, err error) error {
 // Status returns where the run stands. ErrNotFound if there is no such run; ErrInWorkflow in a
 // workflow function.
 func (h *Run[O]) Status(ctx context.Context) (store.Status, error) {
-	if _, inRun := inScope(ctx); inRun {
-		return "", fmt.Errorf("the status of run %q: %w", h.id, ErrInWorkflow)
+	if err := outsideFunction(ctx, "Status of run "+h.id); err != nil {
+		return "", err
 	}
 	i, err := h.eng.store.Load(ctx, h.id, store.Cursor{NoEvents: true})
 	if err != nil {
@@ -102,8 +103,8 @@ func (h *Run[O]) Status(ctx context.Context) (store.Status, error) {
 // outcome. It answers also if ctx has ended. Errors are those of Wait, and ErrInWorkflow in a
 // workflow function.
 func (h *Run[O]) Result(ctx context.Context) (out O, done bool, err error) {
-	if _, inRun := inScope(ctx); inRun {
-		return out, false, fmt.Errorf("the result of run %q: %w", h.id, ErrInWorkflow)
+	if err := outsideFunction(ctx, "Result of run "+h.id); err != nil {
+		return out, false, err
 	}
 	ctx, stop := context.WithTimeout(context.WithoutCancel(ctx), resultWithin)
 	defer stop()

@@ -57,8 +57,12 @@ func (e *NotPausedError) Is(target error) bool { return target == ErrNotPaused }
 // paused run, and ends it.
 //
 // Errors: ErrNotFound; *NotRunningError when it has ended. A run that ends before
-// it sees the request simply ends. Pausing twice is not an error.
+// it sees the request simply ends. Pausing twice is not an error. ErrInWorkflow in a workflow
+// function: pause in a step.
 func (e *Engine) Pause(ctx context.Context, runID, reason string) error {
+	if err := outsideFunction(ctx, "Pause of run "+runID); err != nil {
+		return err
+	}
 	return e.pause(ctx, runID, history.MessageData{Reason: guard.Text(reason, guard.MaxText)})
 }
 
@@ -128,8 +132,11 @@ func stoppedByPause(reason string) *store.RowPatch {
 // step's body is still running, Unpause waits for it, until ctx ends.
 //
 // Errors: ErrNotFound; *NotRunningError when the run has ended; *NotPausedError
-// when it is not paused.
+// when it is not paused; ErrInWorkflow in a workflow function: unpause in a step.
 func (e *Engine) Unpause(ctx context.Context, runID string) error {
+	if err := outsideFunction(ctx, "Unpause of run "+runID); err != nil {
+		return err
+	}
 	changed, stop := e.watchers.watch(runID)
 	defer stop()
 	for pause := firstLook; ; pause = min(2*pause, lastLook) {

@@ -2,9 +2,9 @@ package durable
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"reflect"
+	"strconv"
 
 	"github.com/holdfast-dev/holdfast/internal/history"
 	"github.com/holdfast-dev/holdfast/internal/payload"
@@ -15,10 +15,6 @@ import (
 // Data, so that it is found whatever scope published it. An answer to a request
 // (request.go) is an event of the same type, which also carries the request's
 // id: that tells it from a value published under the same name.
-
-// ErrInWorkflow: a call whose outcome depends on the moment was made with the
-// context of a workflow function; a replay would see another outcome.
-var ErrInWorkflow = errors.New("durable: this call is not the same on replay and cannot be made in a workflow function; make it in a step")
 
 // Publish makes v known under key: any caller that knows the run's id reads it
 // with Published, or waits for it with WaitPublished, from any process, also
@@ -133,10 +129,7 @@ func readerOf(ctx context.Context, what, name string) (*Engine, error) {
 	if err != nil {
 		return nil, err
 	}
-	if s, inRun := inScope(ctx); inRun {
-		return nil, fmt.Errorf("%w: %s %q in run %s", ErrInWorkflow, what, name, s.run.id)
-	}
-	return e, nil
+	return e, outsideFunction(ctx, what+" "+strconv.Quote(name))
 }
 
 // firstTail is how many events lastPublished reads at first.

@@ -29,11 +29,14 @@ func SignalID(id string) SignalOption { return func(o *startOptions) { o.signalI
 // run waits. null is taken only for what may be nothing: a pointer, an interface, a map, a
 // slice, struct{}. A mismatch found when the signal is taken is a *SignalTypeError of the Await.
 //
+// A workflow function sends a signal in the body of a step, with a SignalID made from
+// IdempotencyKey: a body may run again.
+//
 // Errors: ErrNotFound when there is no such run; *NotRunningError when it has
 // ended; ErrInvalid for JSON of the wrong kind; *EncodeError for a value that cannot
 // be kept; ErrUnavailable when the store could not be reached, and nothing was
 // recorded; *UndecidedError when ctx ends while it is not known whether the signal
-// was recorded: send it again with the id in the error.
+// was recorded: send it again with the id in the error; ErrInWorkflow in a workflow function.
 func Signal(ctx context.Context, runID, name string, v any, o ...SignalOption) error {
 	e, err := engineOf(ctx)
 	if err != nil {
@@ -53,6 +56,9 @@ func (e *Engine) Signal(ctx context.Context, runID, name string, v any, o ...Sig
 // asks for.
 func (mr *mailroom) signal(ctx context.Context, runID, name string, v any, check bool, o ...SignalOption) error {
 	if err := store.CheckName("signal name", name); err != nil {
+		return err
+	}
+	if err := outsideFunction(ctx, fmt.Sprintf("Signal %q to run %s", name, runID)); err != nil {
 		return err
 	}
 	payload, err := mr.eng.sealer.EncodeAny(mr.eng.sealer.Limit(), v)
