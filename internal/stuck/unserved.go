@@ -68,9 +68,15 @@ func (u Unserved) Each(report func(workflow, version, queue string, runs int64))
 	}
 }
 
-// Log tells what has changed since before, once for each kind.
+// Log tells what has changed since before, once for each kind. What was told before counts among
+// the queues that are named: of many that come one after the other no more are named than of many at once.
 func (u Unserved) Log(log *slog.Logger, executor string, before Unserved) {
 	queues := 0
+	for k := range before {
+		if k.Queue != "" {
+			queues++
+		}
+	}
 	for _, k := range u.sorted() {
 		of := u[k]
 		switch {
