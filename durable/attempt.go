@@ -214,9 +214,11 @@ func (st *step) endWell(ctx context.Context, a *attempt, payload []byte, took ti
 	if st.tx.failure(err) != nil {
 		return err
 	}
-	if definite(err) {
+	if ofContent(err) {
 		// The store refuses the result: the step ends with that failure.
 		err = st.fail(a, Permanent(err), "", took)
+	} else {
+		err = st.mustRecord(err)
 	}
 	if err == nil {
 		st.measureStep(nil)

@@ -119,8 +119,8 @@ func (ch *child) bear(def *definition, input []byte, o *startOptions) error {
 	for tries := 1; ; tries++ {
 		err := ch.bearAs(def, input, o)
 		switch {
-		case err == nil || !definite(err):
-			return err // the run is lost, or the engine is closed
+		case err == nil || !ofContent(err):
+			return err // the run is lost or parked, or the engine is closed
 		case o.heldBy(err, ch.id, def.name) != err:
 			return ch.refuse(o.heldBy(err, ch.id, def.name))
 		case errors.Is(err, store.ErrOccupied):

@@ -199,10 +199,10 @@ func (rn *renewing) renew(n *renewal) outcome {
 	case errors.Is(err, store.ErrCancelAsked):
 		r.inbox.readCancel()
 		return r.cancelledFirst(true)
-	case err != nil && definite(err):
+	case ofContent(err):
 		return r.fail(fmt.Errorf("continuing run %s with a new input: %w", r.id, err))
 	case err != nil:
-		return outcome{err: err}
+		return r.notEnded(err)
 	}
 	r.logLine(slog.LevelInfo, "durable: run continued", slog.Int("generation", int(generation)))
 	if d := r.dead.Load(); d != nil && d.kind == deathLost {

@@ -66,3 +66,7 @@ func (r logOwner) Landed(c *store.Change) {
 // definite reports whether the store has decided against a change as such; see
 // commit.Definite.
 func definite(err error) bool { return commit.Definite(err) }
+
+// ofContent reports whether it did so because of the change's content; see commit.OfContent. After
+// any other definite error the run is parked.
+func ofContent(err error) bool { return commit.OfContent(err) }

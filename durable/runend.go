@@ -165,10 +165,10 @@ func (r *run) complete(output []byte) outcome {
 	switch {
 	case errors.Is(err, store.ErrCancelAsked):
 		return r.cancelledFirst(false)
-	case definite(err):
+	case ofContent(err):
 		return r.end(nil, fmt.Errorf("recording the result of run %s: %w", r.id, err))
 	case err != nil:
-		return outcome{err: err}
+		return r.notEnded(err)
 	}
 	r.eng.program.lengths.Completed(&r.row)
 	r.logLine(slog.LevelInfo, "durable: run completed")

@@ -280,7 +280,7 @@ func (s *scope) recordWith(c *call, ev store.Event, w *commit.Write) (store.Time
 	s.preface.tag(&ev)
 	w.Events = append(w.Events, ev)
 	err := s.run.write(w)
-	if definite(err) && len(w.Start) == 0 { // the start of a child records why it is refused
+	if definite(err) && !(len(w.Start) > 0 && ofContent(err)) { // the start of a child records why it is refused
 		err = s.run.unrecorded(c.key, err)
 	}
 	if err != nil {

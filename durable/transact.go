@@ -132,6 +132,8 @@ func (t *transaction) begin(ctx context.Context) (handle any, err error) {
 			return nil, Permanent(ErrNoTransactions)
 		case errors.Is(err, store.ErrClosed), ctx.Err() == nil && !definite(err):
 			t.again = true // the database cannot be reached: the step waits for it, like any write
+		case definite(err) && !ofContent(err):
+			return nil, t.step.mustRecord(err)
 		}
 		return nil, err
 	}

@@ -27,10 +27,12 @@ const (
 	KillBefore      Harm = "kill before"        // the process ends as by kill -9
 	KillAfter       Harm = "kill after"         // the same, and the call is carried out
 	Denied          Harm = "denied"             // this process can write nothing for a while: all its changes are refused for good
+	Damaged         Harm = "damaged"            // not carried out: the store says that it is damaged
 )
 
 // harms lists those that the generator chooses from. Denied is not among them yet: a branch
-// whose beginning was in a change that is denied draws another Now when it is replayed.
+// whose beginning was in a change that is denied draws another Now when it is replayed. Damaged
+// is not either, because a damaged store is told to people, who have it repaired.
 func harms() []Harm {
 	return []Harm{LostBefore, LostAfter, Refused, LostThenRefused, SlowBefore, SlowAfter, Stuck, Cut, Restart, GivenUp, KillBefore, KillAfter}
 }
@@ -44,7 +46,7 @@ func (h Harm) lasts() bool {
 // runs again.
 func (h Harm) disrupts(d time.Duration) bool {
 	switch h {
-	case KillBefore, KillAfter, Denied:
+	case KillBefore, KillAfter, Denied, Damaged:
 		return true
 	case LostBefore, LostAfter, Refused, GivenUp:
 		return false
@@ -58,6 +60,9 @@ var errNoConnection = errors.New("sim: connection refused")
 // errDenied is what a store answers that refuses a change for good.
 var errDenied = fmt.Errorf("sim: denied: %w", store.ErrInvalid)
 
+// errDamaged is what a store answers whose data is damaged.
+var errDamaged = fmt.Errorf("sim: a page is damaged: %w", store.ErrCorrupt)
+
 // harm carries out a call under a fault. It returns the error that the caller gets.
 func (l *link) harm(ctx context.Context, f *Fault, forward func() error) error {
 	p := l.process
@@ -69,6 +74,8 @@ func (l *link) harm(ctx context.Context, f *Fault, forward func() error) error {
 		return store.ErrUnknown
 	case Refused:
 		return errNoConnection
+	case Damaged:
+		return errDamaged
 	case GivenUp:
 		_ = forward()
 		return fmt.Errorf("%w: %w", store.ErrUnknown, context.DeadlineExceeded)

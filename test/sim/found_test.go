@@ -159,3 +159,17 @@ func TestCloseDoesNotBlameAParentWhoseReadIsUnanswered(t *testing.T) {
 		Acts:    []sim.Act{{Do: "close", After: 3 * time.Second}},
 	})
 }
+
+// The store said that it was damaged, once, when something was to be recorded. That was taken for
+// its decision about the change: a step, a child or the run itself failed for good.
+func TestWhatADamagedStoreDoesNotTakeIsNoFailureOfTheRun(t *testing.T) {
+	damaged := func(on string, p ...sim.Node) {
+		sim.Run(t, sim.World{Program: p, Faults: []sim.Fault{{On: on, Nth: 1, Do: sim.Damaged}}})
+	}
+	step := sim.Node{Do: sim.Step}
+	damaged("step_completed", step)
+	damaged("workflow_completed", step)
+	damaged("child_started", sim.Node{Do: sim.Child, Max: 1, Body: sim.Program{step}})
+	damaged("workflow_continued", step, sim.Node{Do: sim.Renew, Max: 2})
+	damaged("item_completed", sim.Node{Do: sim.Map, Max: 1, Body: sim.Program{step}})
+}
