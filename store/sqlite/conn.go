@@ -4,12 +4,14 @@ package sqlite
 
 import (
 	"context"
+	"database/sql"
 	"database/sql/driver"
 	"errors"
 	"fmt"
 	"io"
 	"sync/atomic"
 
+	"github.com/jmoiron/sqlx"
 	"github.com/mattn/go-sqlite3"
 
 	"github.com/holdfast-dev/holdfast/internal/sqlstore"
@@ -45,7 +47,15 @@ type conn struct {
 }
 
 func openConn(dsn string, n *counts) (*conn, error) {
-	dc, err := (&sqlite3.SQLiteDriver{}).Open(dsn)
+	raw, err := openRaw(dsn, &sqlite3.SQLiteDriver{})
+	if err != nil {
+		return nil, err
+	}
+	return &conn{raw: raw, stmts: make(map[*query]sqliteStmt), counts: n}, nil
+}
+
+func openRaw(dsn string, d *sqlite3.SQLiteDriver) (*sqlite3.SQLiteConn, error) {
+	dc, err := d.Open(dsn)
 	if err != nil {
 		return nil, err
 	}
@@ -53,7 +63,56 @@ func openConn(dsn string, n *counts) (*conn, error) {
 	if !ok {
 		return nil, fmt.Errorf("sqlite: the driver returned a %T", dc)
 	}
-	return &conn{raw: raw, stmts: make(map[*query]sqliteStmt), counts: n}, nil
+	return raw, nil
+}
+
+// pooled is a connection of a pool of database/sql.
+type pooled struct {
+	*sqlite3.SQLiteConn
+	own *conn // with our statements that are prepared on it; nil: none are
+}
+
+// IsValid implements driver.Validator. A connection that comes back in a transaction, because its
+// rollback has failed, is closed: it could begin no other one, and would keep its place in the
+// WAL, or the lock of the file.
+func (p *pooled) IsValid() bool { return p.AutoCommit() }
+
+// Close closes the statements first: as long as there are any, SQLite keeps the transaction.
+func (p *pooled) Close() error {
+	var errs []error
+	if p.own != nil {
+		errs = append(errs, p.own.closeStatements())
+	}
+	return errors.Join(append(errs, p.SQLiteConn.Close())...)
+}
+
+// pooledOf returns the driver's connection that database/sql hands over.
+func pooledOf(dc any) (*pooled, error) {
+	c, ok := dc.(*pooled)
+	if !ok {
+		return nil, fmt.Errorf("sqlite: the connection is a %T of another driver", dc)
+	}
+	return c, nil
+}
+
+// connector opens the connections of a pool.
+type connector struct {
+	dsn    string
+	driver *sqlite3.SQLiteDriver
+}
+
+func (c connector) Driver() driver.Driver { return c.driver }
+
+func (c connector) Connect(context.Context) (driver.Conn, error) {
+	raw, err := openRaw(c.dsn, c.driver)
+	if err != nil {
+		return nil, err
+	}
+	return &pooled{SQLiteConn: raw}, nil
+}
+
+func openPool(dsn string, d *sqlite3.SQLiteDriver) *sqlx.DB {
+	return sqlx.NewDb(sql.OpenDB(connector{dsn, d}), "sqlite3")
 }
 
 // setting runs a pragma, given together with its expected answer.
@@ -89,12 +148,16 @@ func (c *conn) close() error {
 	if c.raw == nil {
 		return nil
 	}
+	return errors.Join(c.closeStatements(), c.raw.Close())
+}
+
+func (c *conn) closeStatements() error {
 	var errs []error
 	for _, st := range c.stmts {
 		errs = append(errs, st.Close())
 	}
 	clear(c.stmts)
-	return errors.Join(append(errs, c.raw.Close())...)
+	return errors.Join(errs...)
 }
 
 func (c *conn) prepare(q *query) (*sqlite3.SQLiteStmt, error) {

@@ -11,7 +11,6 @@ import (
 	"slices"
 
 	"github.com/jmoiron/sqlx"
-	"github.com/mattn/go-sqlite3"
 
 	"github.com/holdfast-dev/holdfast/internal/sqlstore"
 	"github.com/holdfast-dev/holdfast/store"
@@ -215,9 +214,9 @@ func (s *Store) chunk(ctx context.Context, q *query, after, before int64, most i
 }
 
 func rawQuery(dc any, text string, each func([]driver.Value) error, args ...any) (err error) {
-	c, ok := dc.(*sqlite3.SQLiteConn)
-	if !ok {
-		return fmt.Errorf("the connection is a %T of another driver", dc)
+	c, err := pooledOf(dc)
+	if err != nil {
+		return err
 	}
 	named := make([]driver.NamedValue, len(args))
 	for i, a := range args {

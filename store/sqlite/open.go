@@ -17,6 +17,7 @@ import (
 	"time"
 
 	"github.com/jmoiron/sqlx"
+	"github.com/mattn/go-sqlite3"
 
 	"github.com/holdfast-dev/holdfast/store"
 	"github.com/holdfast-dev/holdfast/store/sqlite/internal/pack"
@@ -100,10 +101,7 @@ func (s *Store) connectAll(file string) error {
 	if err := s.migrate(ctx); err != nil {
 		return err
 	}
-	readers, err := sqlx.Open("sqlite3", s.connect(file, "_query_only=1", "_busy_timeout=5000", "_stmt_cache_size=32"))
-	if err != nil {
-		return s.fail("open for reading", err, false)
-	}
+	readers := openPool(s.connect(file, "_query_only=1", "_busy_timeout=5000", "_stmt_cache_size=32"), &sqlite3.SQLiteDriver{})
 	readers.SetMaxOpenConns(s.opts.Readers)
 	readers.SetMaxIdleConns(s.opts.Readers)
 	s.readers = readers

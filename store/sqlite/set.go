@@ -9,8 +9,6 @@ import (
 	"fmt"
 	"sync/atomic"
 
-	"github.com/mattn/go-sqlite3"
-
 	"github.com/holdfast-dev/holdfast/internal/sqlstore"
 	"github.com/holdfast-dev/holdfast/store"
 )
@@ -187,7 +185,7 @@ func (sn *snapshot) firstEvents(after, before int64) (list []store.Event, whole 
 // double the cost.
 type snapshot struct {
 	s  *Store
-	dc *sqlite3.SQLiteConn
+	dc *pooled
 }
 
 func (s *Store) snapshot(ctx context.Context, what string, f func(*snapshot) error) error {
@@ -206,24 +204,19 @@ func (s *Store) snapshot(ctx context.Context, what string, f func(*snapshot) err
 	}
 	var ferr error
 	err = conn.Raw(func(dc any) error {
-		c, ok := dc.(*sqlite3.SQLiteConn)
-		if !ok {
-			return fmt.Errorf("the connection is a %T of another driver", dc)
+		c, err := pooledOf(dc)
+		if err != nil {
+			return err
 		}
 		if _, ferr = c.ExecContext(context.Background(), "BEGIN", nil); ferr != nil {
 			return nil
 		}
 		ferr = f(&snapshot{s: s, dc: c})
 		// It has written nothing, so it only has to end.
-		if _, err := c.ExecContext(context.Background(), "ROLLBACK", nil); err != nil && !c.AutoCommit() {
-			return driver.ErrBadConn // nobody else gets this connection
-		}
+		_, _ = c.ExecContext(context.Background(), "ROLLBACK", nil)
 		return nil
 	})
-	if ferr == nil && !errors.Is(err, driver.ErrBadConn) {
-		ferr = err
-	}
-	if err := conn.Close(); ferr == nil && !errors.Is(err, driver.ErrBadConn) {
+	if err = errors.Join(err, conn.Close()); ferr == nil {
 		ferr = err
 	}
 	if ferr != nil && ctx.Err() != nil {

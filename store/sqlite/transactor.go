@@ -31,19 +31,7 @@ type transactions struct {
 	// one that was interrupted, after which SQLite has rolled the transaction back
 	// and would commit each further statement on its own.
 	mayCommit atomic.Bool
-	// own has the statements of ours that are prepared on that connection. It is used only in
-	// what pinnedTx passes to the connection, which lets one at a time in.
-	own *conn
 }
-
-// connector opens the connection of transactions.
-type connector struct {
-	dsn    string
-	driver *sqlite3.SQLiteDriver
-}
-
-func (c connector) Connect(context.Context) (driver.Conn, error) { return c.driver.Open(c.dsn) }
-func (c connector) Driver() driver.Driver                        { return c.driver }
 
 func (s *Store) openTransactions() error {
 	t := &s.txs
@@ -64,7 +52,7 @@ func (s *Store) openTransactions() error {
 			return err
 		}}
 		dsn := s.connect(s.file, "_txlock=immediate", "_busy_timeout=0", "_stmt_cache_size=64")
-		t.db = sqlx.NewDb(sql.OpenDB(connector{dsn, d}), "sqlite3")
+		t.db = openPool(dsn, d)
 		t.db.SetMaxOpenConns(1)
 		t.db.SetMaxIdleConns(1)
 	})
@@ -75,21 +63,7 @@ func (t *transactions) close() error {
 	if t.db == nil {
 		return nil
 	}
-	err := t.forget()
-	return errors.Join(err, t.db.Close())
-}
-
-// forget closes the statements that are prepared on a connection which is no longer used.
-func (t *transactions) forget() error {
-	c := t.own
-	if t.own = nil; c == nil {
-		return nil
-	}
-	var errs []error
-	for _, st := range c.stmts {
-		errs = append(errs, st.Close())
-	}
-	return errors.Join(errs...)
+	return t.db.Close()
 }
 
 // BeginTx implements store.Transactor. The transaction has the write lock of the file
@@ -151,19 +125,17 @@ type pinnedTx struct{ t *stepTx }
 
 func (p pinnedTx) on(do func(*conn) error) error {
 	return p.t.conn.Raw(func(dc any) error {
-		raw, ok := dc.(*sqlite3.SQLiteConn)
-		if !ok {
-			return fmt.Errorf("sqlite: the connection is a %T of another driver", dc)
+		c, err := pooledOf(dc)
+		if err != nil {
+			return err
 		}
-		if raw.AutoCommit() {
+		if c.AutoCommit() {
 			return sql.ErrTxDone // what follows would be committed on its own
 		}
-		x := &p.t.s.txs
-		if x.own == nil || x.own.raw != raw {
-			_ = x.forget() // of a connection that is closed
-			x.own = &conn{raw: raw, stmts: make(map[*query]sqliteStmt), counts: &p.t.s.counts}
+		if c.own == nil {
+			c.own = &conn{raw: c.SQLiteConn, stmts: make(map[*query]sqliteStmt), counts: &p.t.s.counts}
 		}
-		return do(x.own)
+		return do(c.own)
 	})
 }
 

@@ -29,7 +29,7 @@ var proofs = []proof{
 	{"wal", "power failures: every beginning of the WAL in steps of 512 bytes, with and without noise behind it", "G1, G8", "store/sqlite.TestEveryBeginningOfTheWALIsAStateThatWas", "TestAPowerFailureAtAnyWriteOf"},
 	{"histories", "clients that compete for runs, sleep beyond their leases and get no answer: is what they saw linearizable?", "G1, G4", "test/histories.TestWhatClientsSawOfAStoreIsLinearizable", ""},
 	{"syscalls", "SIGKILL, EIO and ENOSPC at every write and fsync of SQLite, by strace", "G1", "test/syscalls.TestAFaultAtAnyWriteOrSyncOfSQLite", ""},
-	{"statements", "an error of each class at each statement of PostgreSQL, until none fires", "G1, G2", "test/statements.TestAnErrorOfAnyClassAtAnyStatement", ""},
+	{"statements", "an error of each class at each statement of PostgreSQL and each call to SQLite, until none fires", "G1, G2", "test/statements.TestAnErrorOfAnyClassAtAnyStatement", "TestAnErrorOfAnyClassAtAnyCallOf"},
 	{"cuts", "connections to PostgreSQL cut before, in and after a commit", "G1, G2", "store/postgres.TestAnswersThatAreCutLoseAndDoubleNothing", ""},
 	{"terminated", "sessions of PostgreSQL terminated", "G1, G2", "store/postgres.TestTerminatedBackendsLoseAndDoubleNothing", ""},
 	{"restarts", "PostgreSQL stopped and killed under load", "G1, G2", "store/postgres.TestAServerThatIsRestartedUnderLoadLosesAndDoublesNothing", ""},
