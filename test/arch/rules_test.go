@@ -158,6 +158,7 @@ var rules = []rule{
 	{path: "test", forTests: true},
 	{path: "test/sim", ours: []string{"durable", "operate", "store"}, anyBackend: true, forTests: true},
 	{path: "test/tried", forTests: true},
+	{path: "test/statements/sqlitefault", modules: []string{sqlite3}, forTests: true},
 	{path: "test/pgtest", ours: []string{"test/syspackage"}, modules: []string{pq, sqlx, sys}, forTests: true},
 	{path: "test/syspackage", modules: []string{flock}, forTests: true},
 	{path: "test/browsertest", ours: []string{"test/syspackage"}, forTests: true},
