@@ -1,6 +1,8 @@
 package durable
 
 import (
+	"errors"
+
 	"github.com/holdfast-dev/holdfast/internal/commit"
 	"github.com/holdfast-dev/holdfast/store"
 )
@@ -67,6 +69,9 @@ func (r logOwner) Landed(c *store.Change) {
 // commit.Definite.
 func definite(err error) bool { return commit.Definite(err) }
 
-// ofContent reports whether it did so because of the change's content; see commit.OfContent. After
-// any other definite error the run is parked.
-func ofContent(err error) bool { return commit.OfContent(err) }
+// ofContent reports whether it did so because of the change's content, which a run may record as
+// what has become of a call. A store that is damaged, or belongs to a newer program, says nothing
+// about the change: the run is parked.
+func ofContent(err error) bool {
+	return definite(err) && !errors.Is(err, store.ErrCorrupt) && !errors.Is(err, store.ErrSchema)
+}

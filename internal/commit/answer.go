@@ -33,13 +33,6 @@ func Definite(err error) bool {
 	return false
 }
 
-// OfContent reports whether the store has refused the change because of what is in it, which a
-// run may record as what has become of a call. A store that is damaged, or belongs to a newer
-// program, says nothing about the change.
-func OfContent(err error) bool {
-	return Definite(err) && !errors.Is(err, store.ErrCorrupt) && !errors.Is(err, store.ErrSchema)
-}
-
 // Overtaken reports whether err says that another process acted on a run first.
 func Overtaken(err error) bool {
 	return errors.Is(err, store.ErrFenced) || errors.Is(err, store.ErrStatus) || errors.Is(err, store.ErrOwned) || errors.Is(err, store.ErrNotFound)
