@@ -17,7 +17,7 @@ var (
 		"durable":          {86, 17150, 136, 530, 80},
 		"operate":          {29, 6000, 3, 545, 70},
 		"internal/claims":  {23, 3150, 6, 330, 47},
-		"internal/commit":  {16, 2250, 7, 380, 47},
+		"internal/commit":  {16, 2200, 7, 380, 47},
 		"internal/history": {31, 5360, 10, 470, 80},
 		"internal/payload": {12, 2550, 10, 530, 56},
 		"dashboard":        {9, 1100, 3, 240, 66},
