@@ -9,10 +9,12 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/holdfast-dev/holdfast/cli/internal/meant"
 	"github.com/holdfast-dev/holdfast/cli/internal/show"
 	"github.com/holdfast-dev/holdfast/cli/internal/target"
 	"github.com/holdfast-dev/holdfast/durable"
 	"github.com/holdfast-dev/holdfast/operate"
+	"github.com/holdfast-dev/holdfast/store"
 )
 
 func approveCommand(a *app) *cobra.Command {
@@ -75,6 +77,10 @@ func answer(c *invocation, id, wait, done string, a target.Answer) error {
 	if err != nil {
 		return err
 	}
+	mend := func(value string) string { return c.self(c.cmd.Name(), id, "--wait", one.Key, "--value", value) }
+	if err := misspeltField(id, one.Key, a.Value, one.Sample, mend); err != nil {
+		return err
+	}
 	value, err := t.Answer(c.ctx, one, a)
 	var late *operate.TooLateError
 	if errors.As(err, &late) {
@@ -99,6 +105,9 @@ func pick(c *invocation, s *target.Run, open []durable.Approval, wait string) (d
 		keys = append(keys, a.Key)
 	}
 	slices.Sort(keys)
+	if len(open) == 0 && s.Prompt {
+		return durable.Approval{}, show.Refused("answered", afterAnswer(c, s), "%s has its answer already", s.ID)
+	}
 	if len(open) == 0 {
 		return durable.Approval{}, show.Refused("nothing_asked", "Show it: "+c.self("sessions", "show", s.ID), "%s asks nothing (status: %s)", s.ID, s.Status)
 	}
@@ -143,4 +152,32 @@ func warnUnexecuted(c *invocation, t target.Target, s *target.Run) {
 	if run := c.code(s); run != "" {
 		c.say("Nobody executes %s at the moment. Go on with: %s", show.Escape(s.ID), run)
 	}
+}
+
+// misspeltField refuses a value for a wait in which the name of a field is misspelt. mend makes the
+// command that has it right.
+func misspeltField(id, name string, value, sample json.RawMessage, mend func(value string) string) error {
+	field, mended := meant.Field(value, sample)
+	if field == "" {
+		return nil
+	}
+	return &show.Failure{
+		Code: "usage", Exit: ExitUsage, Message: fmt.Sprintf("%s waits in %s for a value like %s, which has no field %s.", id, name, sample, field),
+		Next: "Did you mean: " + mend(string(mended)),
+	}
+}
+
+// afterAnswer says who goes on with a run that has its answer.
+func afterAnswer(c *invocation, s *target.Run) string {
+	if s.Status == string(store.Interrupted) {
+		return "It takes the answer once it goes on."
+	}
+	l, isLocal := c.to.(*target.Local)
+	if !isLocal || s.Live || l.OthersMayTake(c.ctx, s) {
+		return "It goes on as soon as its process finds the answer."
+	}
+	if run := c.code(s); run != "" {
+		return "Nobody executes it at the moment. Go on with: " + run
+	}
+	return s.Starter() + "."
 }

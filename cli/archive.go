@@ -96,7 +96,7 @@ func historyCommand(a *app) *cobra.Command {
 	var statuses, workflows []string
 	var limit int
 	cmd := a.command(spec{
-		use: "history", short: "List archived runs, newest first",
+		use: "history", short: "List archived runs, newest first", lists: true,
 		long: `history lists the runs that are archived: through a server where one is named, else
 straight from the archive, a git repository (--git, or the current directory) or a
 directory (--dir).`,

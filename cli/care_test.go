@@ -187,7 +187,7 @@ func TestAForkAsksBeforeEffectsAreRepeated(t *testing.T) {
 	require.Equal(t, 2, f.end())
 	require.Equal(t, 3, d.sh("durable --store shop.db sessions show order-43").code)
 	made := d.ok("durable --store shop.db fork order-40 --from 3 --id order-43 --yes")
-	require.Equal(t, "Forked to order-43. Follow it: durable watch order-43 --store shop.db\n", made.out)
+	require.Equal(t, "Forked to order-43. Resume with: shop durable run checkout --resume order-43\n", made.out)
 	d.approved("shop durable run checkout --resume order-43", "order-43")
 }
 

@@ -65,7 +65,7 @@ func TestBranchesShowWhereAHistoryWasCutAndWhatItLeftBehind(t *testing.T) {
 	damage(d, "charge", 2)
 	d.ok("durable --store shop.db checkpoints repair order-42")
 	branches := d.ok("durable --store shop.db branches order-42").out
-	require.Equal(t, "0\t-\t-\t6\t-\t-\t-\t\n"+
+	require.Equal(t, "0\t-\t-\t6\t-\t-\t-\t-\n"+
 		"1\t0\t3\t1\t3\t-\trepair: the history is sound up to event 3 and damaged from event 5\tcurrent\n", branches,
 		"cut behind event 3 of branch 0, three events left behind, and why")
 	list := d.ok("durable --store shop.db checkpoints list order-42 --all").out

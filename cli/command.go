@@ -7,6 +7,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/holdfast-dev/holdfast/archive"
+	"github.com/holdfast-dev/holdfast/cli/internal/meant"
 	"github.com/holdfast-dev/holdfast/cli/internal/show"
 	"github.com/holdfast-dev/holdfast/cli/internal/target"
 	"github.com/holdfast-dev/holdfast/durable"
@@ -97,6 +98,7 @@ type spec struct {
 	min     int    // number of arguments
 	max     int
 	ids     bool                                // the first argument is the id of a run
+	lists   bool                                // it lists runs: an argument would be the id of one
 	values  func(c *invocation, n int) []string // completes argument n
 	do      func(c *invocation, args []string) error
 }
@@ -115,7 +117,12 @@ func (a *app) command(s spec) *cobra.Command {
 		case len(args) < s.min:
 			return a.invocation(cmd).finish(show.Usage("%s needs %s", cmd.Name(), missing(cmd.Use, len(args))))
 		case len(args) > s.max:
-			return a.invocation(cmd).finish(show.Usage("%s does not take %q", cmd.Name(), args[s.max]))
+			c := a.invocation(cmd)
+			f := show.Usage("%s does not take %q", cmd.Name(), args[s.max])
+			if s.lists {
+				f.Next = "Did you mean: " + c.self("show", args[s.max])
+			}
+			return c.finish(f)
 		}
 		return nil
 	}
@@ -164,25 +171,11 @@ func (a *app) group(use, short, long, example string, aliases ...string) *cobra.
 
 // unknown refuses a command that does not exist, and says which one may be meant.
 func unknown(c *invocation, args []string) error {
-	f := show.Usage("%s has no command %q", c.cmd.CommandPath(), args[0])
-	if near := meant(c, args); near != nil {
+	f, path := show.Usage("%s has no command %q", c.cmd.CommandPath(), args[0]), c.commands.Path()
+	if args[0] == "help" {
+		f.Next = "Did you mean: " + c.commands.With([]string{"--help"}, slices.Concat(path, args[1:])...)
+	} else if near := meant.Command(c.cmd, path, args); near != nil {
 		f.Next = "Did you mean: " + c.self(near...)
 	}
 	return c.finish(f)
-}
-
-// meant returns the command that may be meant by words below a group; nil: none is known.
-func meant(c *invocation, args []string) []string {
-	c.cmd.SuggestionsMinimumDistance = 2
-	switch near := c.cmd.SuggestionsFor(args[0]); {
-	case (args[0] == "status" || args[0] == "get" || args[0] == "describe" || args[0] == "info") && len(args) > 1:
-		return []string{"show", args[1]}
-	case args[0] == "logs" && len(args) > 1:
-		return []string{"watch", args[1]}
-	case args[0] == "status", args[0] == "logs", args[0] == "ps":
-		return []string{"ls"}
-	case len(near) > 0:
-		return slices.Concat(c.commands.Path(), near[:1], args[1:])
-	}
-	return nil
 }

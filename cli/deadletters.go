@@ -2,6 +2,7 @@ package cli
 
 import (
 	"cmp"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -9,6 +10,7 @@ import (
 	"github.com/holdfast-dev/holdfast/cli/internal/show"
 	"github.com/holdfast-dev/holdfast/cli/internal/target"
 	"github.com/holdfast-dev/holdfast/internal/outline"
+	"github.com/holdfast-dev/holdfast/operate"
 	"github.com/holdfast-dev/holdfast/store"
 )
 
@@ -74,7 +76,12 @@ begins again from its input.`,
   durable queues retry emails --all`,
 		do: func(c *invocation, args []string) error {
 			if all == (len(args) == 2) {
-				return show.Usage("name one run, or say --all")
+				f := show.Usage("retry needs the queue, and one of its runs or --all")
+				f.Next = "List: " + c.self("queues", "dead", args[0])
+				if s, err := runNamed(c, args[0]); err == nil && s.Queue != "" {
+					f.Next = "Did you mean: " + c.self("queues", "retry", s.Queue, s.ID)
+				}
+				return f
 			}
 			t, _, err := oneQueue(c, args[0])
 			if err != nil {
@@ -92,6 +99,15 @@ begins again from its input.`,
 	return cmd
 }
 
+// runNamed returns a run whose ID was given where a queue is expected.
+func runNamed(c *invocation, id string) (*target.Run, error) {
+	t, err := c.target()
+	if err != nil {
+		return nil, err
+	}
+	return t.Run(c.ctx, id)
+}
+
 func retryOne(c *invocation, t target.Target, queue, id string, dry bool) error {
 	s, err := t.Run(c.ctx, id)
 	if err != nil {
@@ -104,7 +120,7 @@ func retryOne(c *invocation, t target.Target, queue, id string, dry bool) error 
 		}
 		return show.Refused("other_queue", "Show it: "+c.self("sessions", "show", id), "%s is not on the queue %s: it is %s", id, queue, at)
 	}
-	plan, err := t.Retry(c.ctx, id, dry)
+	plan, err := retry(c, t, id, dry)
 	if err != nil {
 		return err
 	}
@@ -116,11 +132,90 @@ func retryOne(c *invocation, t target.Target, queue, id string, dry bool) error 
 			return
 		}
 		c.out.Printf("Workflow %s is in line of %s again\n", show.Escape(id), show.Escape(queue))
+		sayUntaken(c, untaken(c, t, id))
 	})
+}
+
+// retry lets a failed run get in line again. This program does not execute it, for it would stop
+// in the middle when the command ends.
+func retry(c *invocation, t target.Target, id string, dry bool) (operate.Plan, error) {
+	l, isLocal := t.(*target.Local)
+	if !isLocal || dry {
+		return t.Retry(c.ctx, id, dry)
+	}
+	if plan, err := l.Retry(c.ctx, id, true); err != nil {
+		return plan, err // tried with the code that is here: the engine that hands it over has none
+	}
+	to, err := c.handsOff(l)
+	if err != nil {
+		return operate.Plan{}, err
+	}
+	return to.Retry(c.ctx, id, false)
 }
 
 func retryAll(c *invocation, t target.Target, queue string, dry bool) error {
 	in := show.Escape(strings.ReplaceAll(queue, "%", "%%"))
 	m := &many{c: c, queue: queue, dry: dry, says: "%s in line of " + in + " again%s.\n", would: "%s would get in line of " + in + " again%s.\n"}
-	return m.end(t.RetryAll(c.ctx, queue, dry, m.one))
+	l, isLocal := t.(*target.Local)
+	if !isLocal || dry {
+		return m.end(t.RetryAll(c.ctx, queue, dry, m.one))
+	}
+	return handOver(c, l, m,
+		func(each func(id string, refused error)) error { return l.RetryAll(c.ctx, queue, true, each) },
+		func(to *target.Local, id string) error { _, err := to.Retry(c.ctx, id, false); return err })
+}
+
+// handOver does something to many runs that lets a program which serves them execute them. Each
+// run is tried with the code that is here first, since the engine that hands them over has none.
+func handOver(c *invocation, l *target.Local, m *many, try func(each func(id string, refused error)) error, do func(to *target.Local, id string) error) error {
+	var fit []string
+	err := try(func(id string, refused error) {
+		if refused == nil {
+			fit = append(fit, id)
+			return
+		}
+		m.one(id, refused)
+	})
+	if err != nil {
+		return err
+	}
+	to, err := c.handsOff(l)
+	if err != nil {
+		return err
+	}
+	var unserved []string
+	for _, id := range fit {
+		err := do(to, id)
+		if c.ctx.Err() != nil {
+			return c.ctx.Err()
+		}
+		m.one(id, err)
+		if workflow := untaken(c, l, id); err == nil && workflow != "" && !slices.Contains(unserved, workflow) {
+			unserved = append(unserved, workflow)
+		}
+	}
+	err = m.end(nil)
+	sayUntaken(c, unserved...)
+	return err
+}
+
+// untaken returns the workflow of a run that no live program takes; empty: one does, or the run
+// has ended.
+func untaken(c *invocation, t target.Target, id string) string {
+	l, isLocal := t.(*target.Local)
+	if !isLocal {
+		return "" // the server is a live program
+	}
+	if s, err := l.Run(c.ctx, id); err == nil && !s.Terminal() && !l.OthersTake(c.ctx, s) {
+		return s.Workflow
+	}
+	return ""
+}
+
+// sayUntaken says of which workflows no live program takes runs.
+func sayUntaken(c *invocation, workflows ...string) {
+	workflows = slices.DeleteFunc(workflows, func(w string) bool { return w == "" })
+	if len(workflows) > 0 {
+		c.say("No live program takes runs of %s: they go on when one starts and calls durable.Recover.", show.Escape(strings.Join(workflows, ", ")))
+	}
 }

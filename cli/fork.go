@@ -8,6 +8,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/holdfast-dev/holdfast/cli/internal/show"
+	"github.com/holdfast-dev/holdfast/cli/internal/target"
 	"github.com/holdfast-dev/holdfast/durable"
 	"github.com/holdfast-dev/holdfast/operate"
 	"github.com/holdfast-dev/holdfast/store"
@@ -101,6 +102,16 @@ func splitEdit(text string) (key, value string, err error) {
 	return "", "", show.Usage("the result of %s is not JSON; text is written in quotation marks: '%s=\"text\"'", text[:at], text[:at])
 }
 
+// forkNext says what continues a fork: a program that is started, or a person.
+func forkNext(c *invocation, t target.Target, id string) string {
+	if s, err := t.Run(c.ctx, id); err == nil && s.Resumable {
+		if run := c.code(s); run != "" {
+			return "Resume with: " + run
+		}
+	}
+	return c.follow(id)
+}
+
 func fork(c *invocation, id, from string, o operate.ForkOptions, dryRun, yes bool) error {
 	t, err := c.target()
 	if err != nil {
@@ -160,6 +171,6 @@ func fork(c *invocation, id, from string, o operate.ForkOptions, dryRun, yes boo
 		return err
 	}
 	return c.print(f, func() {
-		c.out.Printf("Forked to %s. %s\n", show.Escape(f.ID), c.follow(f.ID))
+		c.out.Printf("Forked to %s. %s\n", show.Escape(f.ID), forkNext(c, t, f.ID))
 	})
 }

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -9,6 +10,8 @@ import (
 
 	"github.com/holdfast-dev/holdfast/cli/internal/show"
 	"github.com/holdfast-dev/holdfast/cli/internal/target"
+	"github.com/holdfast-dev/holdfast/durable"
+	"github.com/holdfast-dev/holdfast/internal/count"
 	"github.com/holdfast-dev/holdfast/store"
 )
 
@@ -26,7 +29,7 @@ func listCommand(a *app) *cobra.Command {
 	var q target.Query
 	var statuses []string
 	cmd := a.command(spec{
-		use: "ls", aliases: []string{"list"}, short: "List runs, newest first",
+		use: "ls", aliases: []string{"list"}, short: "List runs, newest first", lists: true,
 		long: `ls lists runs, newest first. Those that resume would take are marked; --resumable
 lists them alone.`,
 		example: `  durable sessions ls
@@ -50,6 +53,7 @@ lists them alone.`,
 	fl.BoolVar(&q.Resumable, "resumable", false, "only runs that resume would take")
 	fl.StringSliceVar(&statuses, "status", nil, "only runs in this status: "+statusNames())
 	fl.StringSliceVar(&q.Workflows, "workflow", nil, "only runs of this workflow")
+	fl.StringSliceVar(&q.Queues, "queue", nil, "only runs of this queue")
 	fl.IntVar(&q.Limit, "limit", 100, "how many at most; 0: all")
 	_ = cmd.RegisterFlagCompletionFunc("status", cobra.FixedCompletions(strings.Split(statusNames(), ", "), cobra.ShellCompDirectiveNoFileComp))
 	return cmd
@@ -129,3 +133,17 @@ func sessionTable(s *show.Stream, list []target.Run) show.Table {
 
 // Session is a run as --json prints it. Fields are only ever added.
 type Session = target.Session
+
+// onlyFailed adds to the refusal of a resume without an ID, which takes an interrupted run, that
+// runs have failed, which it does not take.
+func onlyFailed(c *invocation, t target.Target, err error) error {
+	var f *show.Failure
+	if !errors.Is(err, durable.ErrNotFound) {
+		return err
+	}
+	_, failed, listed := t.Runs(c.ctx, target.Query{Resumable: true, Statuses: []store.Status{store.Failed}, Limit: 1})
+	if listed == nil && failed > 0 && errors.As(err, &f) {
+		f.Next = fmt.Sprintf("No run was interrupted; %s failed. Name one: %s", count.Of(int(failed), "run"), c.self("ls", "--status", "failed"))
+	}
+	return err
+}

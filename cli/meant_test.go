@@ -18,6 +18,22 @@ func TestACommandThatDoesNotExistIsAnsweredWithTheOneThatMayBeMeant(t *testing.T
 		"resum order-42":  "shop durable resume order-42",
 		"sesions ls":      "shop durable sessions ls",
 		"sessions lst":    "shop durable sessions ls",
+
+		"ps":                      "shop durable ls",
+		"rm order-42":             "shop durable checkpoints delete order-42", // and not run
+		"stop order-42":           "shop durable cancel order-42",             // and not show
+		"kill":                    "shop durable cancel ID",
+		"retry order-42":          "shop durable resume order-42",
+		"start checkout":          "shop durable run checkout",
+		"export order-42":         "shop durable checkpoints export order-42",
+		"dead emails":             "shop durable queues dead emails",
+		"trigger nightly":         "shop durable schedules trigger nightly",
+		"schedules delete night":  "shop durable schedules rm night",
+		"schedules run night":     "shop durable schedules trigger night",
+		"help fork":               "shop durable fork --help",
+		"queues help retry":       "shop durable queues retry --help",
+		"delete order-42":         "shop durable checkpoints delete order-42",
+		"signl order-42 approval": "shop durable signal order-42 approval",
 	} {
 		got := d.sh("shop durable " + typed)
 		require.Equal(t, cli.ExitUsage, got.code, typed)

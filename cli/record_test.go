@@ -174,8 +174,8 @@ func TestASessionWithoutStateIsNotResumableButListedAndCleaned(t *testing.T) {
 	require.NotContains(t, d.ok("shop durable sessions show failed").out, begins, "it has ended")
 	require.Contains(t, d.ok("shop durable sessions show kept").out, "Resume with: shop durable run checkout --resume kept\n")
 	list := d.ok("shop durable sessions ls").out
-	require.Regexp(t, `(?m)^failed\tbroken\tfailed\t.*Z\t-\t$`, list)
-	require.Regexp(t, `(?m)^killed\tcheckout\trunning\t.*Z\t-\t$`, list)
+	require.Regexp(t, `(?m)^failed\tbroken\tfailed\t.*Z\t-\t-$`, list)
+	require.Regexp(t, `(?m)^killed\tcheckout\trunning\t.*Z\t-\t-$`, list)
 	require.Regexp(t, `^kept\t.*resumable\n$`, d.ok("shop durable sessions ls --resumable").out)
 	require.Equal(t, "Removed 1 session.\n", d.ok("shop durable sessions clean --older-than 0d --yes").out, "what has ended")
 	require.Equal(t, "Removed 2 sessions.\n", d.ok("shop durable sessions clean --all --yes").out)

@@ -105,7 +105,7 @@ func (c *invocation) resumeLast(f resumeFlags) error {
 	}
 	s, err := t.LastInterrupted(c.ctx)
 	if err != nil {
-		return err
+		return onlyFailed(c, t, err)
 	}
 	c.say("Last interrupted session: %s (%s, %s)", show.Escape(s.ID), show.Escape(s.Workflow), c.err.At(s.Checkpoint))
 	return c.resume(s.ID, f)
@@ -276,6 +276,7 @@ func (c *invocation) handsOff(l *target.Local) (*target.Local, error) {
 		return nil, err
 	}
 	c.done = append(c.done, idle.Close)
+	idle.HasCode = l.Mounted
 	return idle, nil
 }
 

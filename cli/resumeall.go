@@ -1,9 +1,6 @@
 package cli
 
 import (
-	"slices"
-	"strings"
-
 	"github.com/spf13/cobra"
 
 	"github.com/holdfast-dev/holdfast/cli/internal/show"
@@ -60,41 +57,9 @@ func resumeAll(c *invocation, w target.Which, f resumeFlags) error {
 	if !isLocal || f.dryRun {
 		return many.end(t.ResumeAll(c.ctx, w, o, many.one))
 	}
-	// Each run is tried with the code that is here first, since the engine that hands them over
-	// has none.
 	dry := o
 	dry.DryRun = true
-	var fit []string
-	err = l.ResumeAll(c.ctx, w, dry, func(id string, refused error) {
-		if refused == nil {
-			fit = append(fit, id)
-			return
-		}
-		many.one(id, refused)
-	})
-	if err != nil {
-		return err
-	}
-	to, err := c.handsOff(l)
-	if err != nil {
-		return err
-	}
-	var unserved []string
-	for _, id := range fit {
-		_, err := to.Resume(c.ctx, id, o)
-		if c.ctx.Err() != nil {
-			return c.ctx.Err()
-		}
-		many.one(id, err)
-		if err == nil {
-			if s, err := to.Run(c.ctx, id); err == nil && !l.OthersTake(c.ctx, s) && !slices.Contains(unserved, s.Workflow) {
-				unserved = append(unserved, s.Workflow)
-			}
-		}
-	}
-	err = many.end(nil)
-	if len(unserved) > 0 {
-		c.say("No live program takes runs of %s: they go on when one starts and calls durable.Recover.", show.Escape(strings.Join(unserved, ", ")))
-	}
-	return err
+	return handOver(c, l, many,
+		func(each func(id string, refused error)) error { return l.ResumeAll(c.ctx, w, dry, each) },
+		func(to *target.Local, id string) error { _, err := to.Resume(c.ctx, id, o); return err })
 }

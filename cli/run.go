@@ -86,6 +86,9 @@ func (c *invocation) run(workflow string, start target.NewRun, input string, det
 	l, isLocal := t.(*target.Local)
 	here := isLocal && l.Mounted && l.Serves(c.ctx, workflow, "") && !detach
 	if isLocal && !here && !l.OthersServe(c.ctx, workflow) {
+		if detach && l.Mounted && l.Serves(c.ctx, workflow, "") {
+			return show.Refused("not_registered", "Leave out --detach to execute it here, or start the program that serves it.", "No live process runs %s, and with --detach this one does not either.", workflow)
+		}
 		return show.Refused("not_registered", c.workflows(), "Nobody alive runs %s; this program lacks its code.", workflow)
 	}
 	if start.ID != "" {

@@ -221,6 +221,7 @@ func triggerCommand(a *app) *cobra.Command {
 			id, err := t.TriggerSchedule(c.ctx, name, key)
 			if err == nil {
 				c.hint("Follow it: %s", c.self("watch", id))
+				sayUntaken(c, untaken(c, t, id))
 			}
 			return scheduleActed{Schedule: name, Done: "triggered", RunID: id}, "Started " + show.Escape(id), err
 		})
@@ -295,6 +296,9 @@ run exists is left alone, so it can be done again.`,
 			if err := c.print(did, func() { showBackfill(c, args[0], &did) }); err != nil {
 				return err
 			}
+			if !dryRun && did.Started > 0 {
+				sayUntaken(c, untaken(c, t, did.Last))
+			}
 			if len(did.Refused) > 0 {
 				return show.Quiet(ExitRefused)
 			}
@@ -314,6 +318,9 @@ func momentOf(flag, s string) (time.Time, error) {
 		if t, err := time.ParseInLocation(form, s, time.Local); err == nil {
 			return t, nil
 		}
+	}
+	if s == "" {
+		return time.Time{}, show.Usage("--%s is missing; write --%s 2026-11-20, or 2026-11-20T02:00:00Z", flag, flag)
 	}
 	return time.Time{}, show.Usage("--%s %q is not a time; write 2026-11-20, or 2026-11-20T02:00:00Z", flag, s)
 }

@@ -187,20 +187,10 @@ func showAnswer(c *invocation, s *target.Run) {
 	for _, a := range open {
 		c.out.Printf("Answer it: %s\n", approves(c, s.ID, a.Key, len(open) > 1))
 	}
-	l, isLocal := c.to.(*target.Local)
 	if len(open) > 0 || s.Paused {
 		return
 	}
-	next := "It goes on as soon as its process finds the answer."
-	if s.Status == string(store.Interrupted) {
-		next = "It takes the answer once it goes on."
-	} else if isLocal && !s.Live && !l.OthersMayTake(c.ctx, s) {
-		next = s.Starter() + "."
-		if run := c.code(s); run != "" {
-			next = "Nobody executes it at the moment. Go on with: " + run
-		}
-	}
-	c.out.Printf("It was answered. %s\n", next)
+	c.out.Printf("It was answered. %s\n", afterAnswer(c, s))
 }
 
 // cutOf says how a branch began: "Branch 1 from 5 on: edited charge, by ada: paid by

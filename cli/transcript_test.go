@@ -345,7 +345,7 @@ Workflow order-42 completed: {"tracking":"H-7"}
 	},
 	{
 		name: "nothing to resume", line: "durable resume",
-		want: "Nothing to resume. List: durable sessions ls\n", code: 3,
+		want: "Nothing to resume. List: durable sessions ls\nNo run was interrupted; 1 run failed. Name one: durable ls --status failed\n", code: 3,
 	},
 	{
 		name: "approve", line: "durable approve order-41",
@@ -358,7 +358,7 @@ Workflow order-42 completed: {"tracking":"H-7"}
 		},
 		want: `Kept: reserve. Runs again with new idempotency keys: charge, approve, ship.
 Continue? [y/N] y
-Forked to order-43. Follow it: durable watch order-43
+Forked to order-43. Resume with: shop durable run checkout --resume order-43
 `,
 	},
 	{

@@ -230,7 +230,7 @@ func TestASignalWithoutAValueIsSentOnlyToAWaitThatTakesNothing(t *testing.T) {
 	require.Equal(t, 400, a.status, a.body)
 	a = s.send("POST", "/api/runs/r/signal/sure", `{"value":null}`)
 	require.Equal(t, 400, a.status, a.body)
-	require.Contains(t, a.body, "run r: sure waits for a boolean like false, and the signal is null")
+	require.Contains(t, a.body, "run r: sure waits for true or false, and the signal is null")
 	require.Equal(t, 200, s.send("POST", "/api/runs/r/signal/sure", `{"value":true}`).status)
 	s.until("r", "completed")
 	require.Equal(t, 409, s.send("POST", "/api/runs/r/signal/sure", `{}`).status, "it has ended")

@@ -4,7 +4,10 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"net/url"
 	"runtime/debug"
+	"strings"
+	"sync"
 
 	"go.opentelemetry.io/otel"
 	"go.opentelemetry.io/otel/propagation"
@@ -80,7 +83,13 @@ func (h *handler) guard() http.Handler {
 		inner = h.options.Middleware(inner)
 	}
 	inner = h.cross.Handler(inner)
+	var told sync.Once
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if prefix := stripped(r); prefix != "" {
+			told.Do(func() {
+				h.Log.Warn("dashboard: a prefix was cut off the path before the handler, so the links of the pages lead elsewhere; leave out http.StripPrefix, and name the whole path in Options.Prefix", "prefix", prefix)
+			})
+		}
 		secure(w.Header())
 		defer h.contain(w, r)
 		if !h.hostAllowed(r) {
@@ -90,6 +99,19 @@ func (h *handler) guard() http.Handler {
 		r.Body = http.MaxBytesReader(w, r.Body, h.options.MaxBody)
 		inner.ServeHTTP(w, r)
 	})
+}
+
+// stripped returns what was cut off the path of a request within this program; empty: nothing.
+func stripped(r *http.Request) string {
+	asked, err := url.ParseRequestURI(r.RequestURI)
+	if err != nil {
+		return ""
+	}
+	prefix, cut := strings.CutSuffix(asked.Path, r.URL.Path)
+	if !cut {
+		return ""
+	}
+	return prefix
 }
 
 // dispatch passes a request to its route. If there is none it answers itself, in the form

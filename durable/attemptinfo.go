@@ -48,6 +48,9 @@ type Failure struct {
 	run     *run
 }
 
+// String says which attempt failed, and how.
+func (f Failure) String() string { return fmt.Sprintf("attempt %d: %v", f.Attempt, f.Err) }
+
 // Output decodes the result that Seek's check refused into v, a pointer. ok is false if
 // the attempt failed without a result. An output that cannot be read as v stops the run,
 // which stays resumable; the body should return the error.

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"log/slog"
 	"reflect"
 	"time"
 
@@ -307,6 +308,9 @@ func (a *awaiting) open(c *call, wait *mail.Wait) (*store.Message, error) {
 		}
 		d := &history.WaitBegun{Kind: a.kindSaid(), Name: c.name, Prompt: a.prompt, Until: until, Beside: r.waits.othersGoOn(), Sample: sample}
 		_, err = s.recordWith(c, store.Event{Type: store.WaitRequested, Data: history.Encode(d)}, w)
+		if err == nil && a.prompt != "" {
+			r.eng.log.OfRun(r.ctx, slog.LevelInfo, &r.row, "durable: approval requested", append(r.eng.log.PromptAttrs(a.prompt), slog.String("wait", c.key))...)
+		}
 	}
 	if err != nil {
 		return nil, err

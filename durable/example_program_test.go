@@ -142,6 +142,29 @@ func ExampleWorkflow_Run() {
 }
 
 // What became of a run is in the type of the error.
+func ExampleWorkflow_Handle() {
+	wf := durable.Define("order", func(ctx context.Context, item string) (string, error) { return "sent " + item, nil })
+	ctx, done := exampleEngine(wf)
+	defer done()
+	if _, err := wf.Run(ctx, "order-1", "a book"); err != nil {
+		fmt.Println(err)
+		return
+	}
+
+	for _, id := range []string{"order-1", "order-2"} {
+		run, err := wf.Handle(ctx, id)
+		if err != nil {
+			fmt.Println(err)
+			continue
+		}
+		out, ended, err := run.Result(ctx)
+		fmt.Println(out, ended, errors.Is(err, durable.ErrNotFound))
+	}
+	// Output:
+	// sent a book true false
+	//  false true
+}
+
 func ExampleRun_Wait() {
 	wf := durable.Define("order", func(ctx context.Context, item string) (string, error) {
 		switch item {

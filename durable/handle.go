@@ -151,7 +151,7 @@ func awaitEnd(ctx context.Context, r *run) error {
 	case <-r.ended:
 		return nil
 	case <-ctx.Done():
-		return context.Cause(ctx)
+		return fmt.Errorf("waiting for run %s: %w", r.id, context.Cause(ctx))
 	case <-r.eng.roster.closed:
 	}
 	select {
@@ -193,7 +193,7 @@ func (w *watchers) told(ctx context.Context, id string) (waiting.Verdict, error)
 		if why := waiter.Idle(); why != "" {
 			return v, fmt.Errorf("waiting for run %s: %w; nothing executes it: %s", id, context.Cause(ctx), why)
 		}
-		return v, context.Cause(ctx)
+		return v, fmt.Errorf("waiting for run %s: %w", id, context.Cause(ctx))
 	case <-w.eng.roster.closed:
 		var told bool
 		if v, told = w.looks.Once(ctx, id); !told {

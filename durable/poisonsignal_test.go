@@ -152,7 +152,7 @@ func TestNullIsRefusedUnlessTheWaitMayBeGivenNothing(t *testing.T) {
 		await func(ctx context.Context) error
 		wants string // empty: it takes null
 	}{
-		"a boolean":                 {awaitsGo[bool], "a boolean like false"},
+		"a boolean":                 {awaitsGo[bool], "true or false"},
 		"a number":                  {awaitsGo[int], "a number like 0"},
 		"a text":                    {awaitsGo[string], `a string like ""`},
 		"a struct":                  {awaitsGo[payment], `an object like {"Amount":0}`},

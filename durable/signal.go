@@ -112,7 +112,11 @@ func (mr *mailroom) fits(ctx context.Context, m *store.Message, raw json.RawMess
 	}
 	key, sample := mail.Taker(m, open, h, p)
 	if wants := payload.KindOfJSON(sample); len(sample) > 0 && is != wants && (is != "null" || string(sample) != "{}") {
-		return fmt.Errorf("durable: run %s: %s waits for %s like %s, and the signal is %s: %w", m.To, key, wants, sample, is, ErrInvalid)
+		like := fmt.Sprintf("%s like %s", wants, sample)
+		if wants == "a boolean" {
+			like = "true or false"
+		}
+		return fmt.Errorf("durable: run %s: %s waits for %s, and the signal is %s: %w", m.To, key, like, is, ErrInvalid)
 	}
 	return nil
 }
@@ -131,7 +135,7 @@ func (e *NotRunningError) Error() string {
 	if e.Missing != "" {
 		return fmt.Sprintf("durable: run %s has ended (%s) without %s", e.RunID, e.Status, e.Missing)
 	}
-	return fmt.Sprintf("durable: run %s has ended (%s): it receives nothing any more", e.RunID, e.Status)
+	return fmt.Sprintf("durable: run %s has ended (%s): there is nothing to send it, to cancel or to hold any more", e.RunID, e.Status)
 }
 
 // Is matches ErrNotRunning.

@@ -83,7 +83,8 @@ func TestAWaitThatNothingCanEndSaysSoAtOnce(t *testing.T) {
 			ctx, stop := context.WithTimeout(client, 40*time.Second)
 			defer stop()
 			_, err = run.Wait(ctx)
-			require.Equal(t, context.DeadlineExceeded, err, "it is executed by then")
+			require.EqualError(t, err, "waiting for run r: context deadline exceeded", "it is executed by then")
+			require.ErrorIs(t, err, context.DeadlineExceeded)
 		})
 	})
 	t.Run("somebody has it", func(t *testing.T) {

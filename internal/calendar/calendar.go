@@ -83,7 +83,7 @@ func Cron(expression, zone string) (*Calendar, error) {
 	}
 	parsed, err := parser.Parse(fields)
 	if err != nil {
-		return refuse(err.Error())
+		return refuse(err.Error() + "; write minute, hour, day, month and weekday (0 to 6, from Sunday), with seconds before them if need be, or one of @hourly, @daily, @weekly, @monthly, @yearly")
 	}
 	spec, ok := parsed.(*cron.SpecSchedule)
 	if !ok {

@@ -30,6 +30,8 @@ type Recovery struct {
 	// mayRest: those who are gone may own runs that rest; else a take-over lists only what they executed.
 	mayRest atomic.Bool
 
+	deferred int // how many runs the last take-over left in line; used by takeOver alone
+
 	// Used by Tend alone.
 	turn     int // of the checks that follow heartbeats
 	reminded bool

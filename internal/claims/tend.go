@@ -46,7 +46,10 @@ func (rc *Recovery) takeOver(ctx context.Context) {
 	if len(rep.Repaired) > 0 {
 		rc.mayRest.Store(true)
 	}
-	if n := len(rep.Resumed) + len(rep.Deferred) + len(rep.Failed) + len(rep.Suspects) + len(rep.Quarantine); n > 0 {
+	deferred := rc.deferred
+	rc.deferred = len(rep.Deferred)
+	// Runs that stay in line are told once: each heartbeat finds them again.
+	if n := len(rep.Resumed) + len(rep.Failed) + len(rep.Suspects) + len(rep.Quarantine); n > 0 || len(rep.Deferred) > deferred {
 		rc.o.Log.Info("durable: took over runs of a lost executor", "resumed", len(rep.Resumed), "deferred", len(rep.Deferred), "failed", len(rep.Failed), "suspects", len(rep.Suspects), "quarantined", len(rep.Quarantine))
 	}
 }

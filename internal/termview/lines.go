@@ -71,7 +71,11 @@ func (v *View) header(key string, before operate.Standing) []string {
 			return []string{fmt.Sprintf("Executing step %d/%d: %s", i+1, before.Total, Clean(key))}
 		}
 	}
-	if kind := callOf(v.tracker.Standing(), key).Kind; kind != "" && kind != "step" {
+	kind := callOf(v.tracker.Standing(), key).Kind
+	if kind == "" { // the first event that is shown of it is its last, as of a wait that a resumed run had begun
+		kind = callOf(before, key).Kind
+	}
+	if kind != "" && kind != "step" {
 		return []string{strings.ToUpper(kind[:1]) + kind[1:] + ": " + Clean(key)}
 	}
 	n := before.Steps + 1

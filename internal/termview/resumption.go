@@ -18,13 +18,14 @@ import (
 //	  to run       approve, ship
 //
 // A step counts as re-executed if it is recorded as begun and has to run again,
-// because its attempts go on or because its outcome was taken back.
+// because its attempts go on or because its outcome was taken back. One whose result is
+// edited does not run.
 func Resumption(p operate.Plan, s operate.Standing, o Options) []string {
 	head := p.String()
 	if p.Step == 0 && p.Next.Key == "" {
 		head += " " + p.Next.String()
 	}
-	begun := p.Next.Kind == "step" && !p.Next.Failed
+	begun := p.Next.Kind == "step" && !p.Next.Failed && !slices.Contains(p.Edited, p.Next.Key)
 	if key := p.Next.Key; key != "" {
 		head += ": " + Clean(key)
 		if begun {
@@ -44,7 +45,7 @@ func Resumption(p operate.Plan, s operate.Standing, o Options) []string {
 	var left []string
 	if p.Declared && p.Step > 0 && p.Ends == "" {
 		for _, key := range s.Names[min(p.Step-1, len(s.Names)):] {
-			if !slices.Contains(p.Skipped, key) && !slices.Contains(again, key) {
+			if !slices.Contains(p.Skipped, key) && !slices.Contains(again, key) && !slices.Contains(p.Edited, key) {
 				left = append(left, key)
 			}
 		}
@@ -53,7 +54,7 @@ func Resumption(p operate.Plan, s operate.Standing, o Options) []string {
 	for _, l := range []struct {
 		what string
 		keys []string
-	}{{"skipped", p.Skipped}, {"re-executed", again}, {"to run", left}} {
+	}{{"skipped", p.Skipped}, {"edited", p.Edited}, {"re-executed", again}, {"to run", left}} {
 		if len(l.keys) > 0 {
 			lines = append(lines, fmt.Sprintf("  %-11s  %s", l.what, o.list(l.keys, 15)))
 		}

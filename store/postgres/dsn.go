@@ -28,7 +28,7 @@ import (
 func complete(dsn string) (string, error) {
 	cfg, err := pq.NewConfig(dsn)
 	if err != nil {
-		return "", fmt.Errorf("%w: %w", masked(dsn, err), store.ErrInvalid)
+		return "", fmt.Errorf("postgres: open: %w; a connection string is a URL, postgres://user@host/database, or pairs, host=… dbname=…: %w", masked(dsn, err), store.ErrInvalid)
 	}
 	if cfg.SSLMode == "" {
 		mode := "require"

@@ -129,7 +129,7 @@ func (s *Store) locate(ctx context.Context, o Options) error {
 	case first != nil:
 		s.schema = *first
 	default:
-		return fmt.Errorf("postgres: open: no schema of the search path exists; set Options.Schema: %w", store.ErrInvalid)
+		return fmt.Errorf("postgres: open: no schema of the search path exists: check its name, or set Options.Schema to have it made: %w", store.ErrInvalid)
 	}
 	if err := checkSessions(ctx, s.db, o.Pooled); err != nil {
 		return err

@@ -108,7 +108,7 @@ func Explain(err error, c *Commands, inProgress func(id, owner string) string) *
 		refuse("refused")
 		f.Message = strings.Replace(f.Message, ". Force ", ". --force ", 1)
 	case errors.As(err, &at):
-		f.Code, f.Exit = "checkpoint", ExitNotFound
+		f.Code, f.Exit, f.Message = "checkpoint", ExitNotFound, strings.TrimSuffix(f.Message, ". List what there is with Engine.History")
 		f.Next = "List: " + c.Self("checkpoints", "list", at.RunID)
 	case errors.As(err, &owned):
 		refuse("in_progress")

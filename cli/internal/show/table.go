@@ -25,7 +25,7 @@ func (s *Stream) Table(t Table) {
 				cells = append(cells, OrDash(strings.ReplaceAll(Escape(cell), "\t", `\t`)))
 			}
 			if t.Mark != nil {
-				cells = append(cells, t.Mark[i])
+				cells = append(cells, OrDash(t.Mark[i]))
 			}
 			s.Printf("%s\n", strings.Join(cells, "\t"))
 		}

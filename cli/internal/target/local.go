@@ -25,6 +25,7 @@ type Local struct {
 	Engine  *durable.Engine
 	Store   store.Store
 	Mounted bool // the engine is the program's own, and executes
+	HasCode bool // the engine executes nothing, in a program that has code
 
 	commands *show.Commands
 }
@@ -227,7 +228,11 @@ func (l *Local) Start(ctx context.Context, workflow string, s NewRun) (string, e
 	if s.ID == "" {
 		s.ID = durable.AutoID
 	}
-	return operate.On(l.Engine).StartJSON(ctx, workflow, s.ID, s.Input, durable.Header(CommandHeader, strings.Join(l.commands.Program, " ")), durable.Exclusive(s.Exclusive...))
+	o := []durable.StartOption{durable.Exclusive(s.Exclusive...)}
+	if l.Mounted || l.HasCode { // else this is a terminal without code, in which no run continues
+		o = append(o, durable.Header(CommandHeader, strings.Join(l.commands.Program, " ")))
+	}
+	return operate.On(l.Engine).StartJSON(ctx, workflow, s.ID, s.Input, o...)
 }
 
 // Stuck implements Target.

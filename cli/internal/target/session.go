@@ -184,6 +184,8 @@ func (s *Run) at(ev *store.Event, declared []string) {
 			return
 		}
 		s.Step, s.Key = max(s.Done, slices.Index(declared, ev.Key)+1), ev.Key
+	case store.StepFailed: // Done counts it
+		s.Step, s.Key, s.Attempt = max(slices.Index(declared, ev.Key)+1, s.Done), ev.Key, int(ev.Attempt)
 	default:
 		s.Step, s.Key, s.Attempt = place, ev.Key, int(ev.Attempt)
 	}

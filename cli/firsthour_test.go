@@ -1,0 +1,104 @@
+package cli_test
+
+import (
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+// What a person did wrong in the first hour is answered with what to do.
+
+func TestAValueThatIsNoFlagIsAnsweredWithTheCommandThatSendsIt(t *testing.T) {
+	d := newDesk(t)
+	a := d.sh("shop durable signal order-42 approve true")
+	require.Equal(t, 2, a.code)
+	require.Contains(t, a.err, "The value is a flag: shop durable signal order-42 approve --value true\n")
+	a = d.sh("shop durable signal order-42 note fine")
+	require.Contains(t, a.err, `--value '"fine"'`)
+}
+
+func TestADetachedRunThatNobodyServesIsNotSaidToLackCode(t *testing.T) {
+	d := newDesk(t)
+	a := d.sh("shop durable run checkout --id order-42 --input '\"order-42\"' --detach")
+	require.Equal(t, 4, a.code)
+	require.Equal(t, "No live process runs checkout, and with --detach this one does not either.\nLeave out --detach to execute it here, or start the program that serves it.\n", a.err)
+	require.Equal(t, 3, d.sh("shop durable show order-42").code, "nothing was started")
+}
+
+func TestResumeWithoutAnIDSaysThatRunsHaveFailed(t *testing.T) {
+	d := newDesk(t, "SHOP_FAIL=add")
+	require.Equal(t, 1, d.sh("shop durable run count --id sum --input 2").code)
+	require.Regexp(t, `^sum\tcount\tfailed\t1\tadd\t-\t\S+\t\S+\tresumable\n$`, d.ok("shop durable ls --status failed").out, "it failed in its first step")
+	a := d.sh("shop durable resume")
+	require.Equal(t, 3, a.code)
+	require.Contains(t, a.err, "Nothing to resume.")
+	require.Contains(t, a.err, "No run was interrupted; 1 run failed. Name one: shop durable ls --status failed\n")
+	require.NotContains(t, newDesk(t).sh("shop durable resume").err, "failed")
+}
+
+func TestTheProgramThatRetriesDeadLettersDoesNotExecuteThem(t *testing.T) {
+	d := mailer(t)
+	broken, _ := served(d.with("SHOP_FAIL=send"))
+	d.drained("--store shop.db")
+	require.NoError(t, broken.cmd.Process.Kill())
+	_ = broken.wait()
+	before := len(d.journal())
+
+	told := "No live program takes runs of mail: they go on when one starts and calls durable.Recover.\n"
+	one := d.ok("shop durable queues retry emails mail-1")
+	require.Equal(t, answer{"Workflow mail-1 is in line of emails again\n", told, 0}, one)
+	all := d.ok("shop durable queues retry emails --all")
+	require.Equal(t, answer{"mail-2\nmail-3\n2 runs in line of emails again.\n", told, 0}, all)
+	require.Equal(t, 3, strings.Count(d.ok("shop durable ls --queue emails").out, "\n"))
+	require.Empty(t, d.ok("shop durable ls --queue others").out)
+	require.Contains(t, d.sh("shop durable history mail-1").err, "Did you mean: shop durable show mail-1\n")
+	require.Len(t, d.journal(), before, "nothing is executed in a program that ends at once")
+	a := d.sh("shop durable queues retry mail-1")
+	require.Equal(t, 2, a.code)
+	require.Contains(t, a.err, "Did you mean: shop durable queues retry emails mail-1\n")
+}
+
+func TestAnAnswerIsNotTakenTwiceNorWithAMisspeltField(t *testing.T) {
+	d := newDesk(t)
+	p := d.start("shop durable run checkout --id order-42 --input '{\"id\":\"order-42\"}'")
+	p.until("? Ship order-42?")
+	for _, command := range []string{"signal order-42 approve", "approve order-42"} {
+		a := d.sh("shop durable " + command + ` --value '{"aproved":true}'`)
+		require.Equal(t, 2, a.code, "%s%s", a.out, a.err)
+		require.Contains(t, a.err, "which has no field aproved.\nDid you mean: shop durable "+command)
+		require.Contains(t, a.err, `{"approved":true}`)
+	}
+	p.signal(syscall.SIGINT)
+	require.Equal(t, 130, p.wait())
+
+	d.ok("shop durable approve order-42")
+	a := d.sh("shop durable approve order-42")
+	require.Equal(t, 4, a.code)
+	require.Equal(t, "order-42 has its answer already\nNobody executes it at the moment. Go on with: shop durable run checkout --resume order-42\n", a.err)
+	d.ok("shop durable run checkout --resume order-42")
+}
+
+func TestAWaitThatAResumedRunHadBegunIsNotCalledAStep(t *testing.T) {
+	d := newDesk(t)
+	p := d.start("shop durable run opens --id o --input '{}'")
+	p.until("Wait: open")
+	p.signal(syscall.SIGINT)
+	require.Equal(t, 130, p.wait())
+	d.ok("shop durable signal o open")
+	run := d.ok("shop durable run opens --resume o")
+	require.Contains(t, run.err, "Wait: open\n")
+	require.NotContains(t, run.err, "Executing step")
+}
+
+func TestATerminalWithoutCodeIsNotNamedAsTheProgramThatResumes(t *testing.T) {
+	d := newDesk(t)
+	p, _ := served(d)
+	d.ok("durable --store shop.db run count --id sum --input '\"two\"' --detach")
+	require.Eventually(t, func() bool { return strings.Contains(d.ok("durable --store shop.db show sum").out, "Parked") }, 30*time.Second, 50*time.Millisecond)
+	require.NotContains(t, d.ok("durable --store shop.db show sum").out, "durable run count")
+	require.NoError(t, p.cmd.Process.Kill())
+	_ = p.wait()
+}
