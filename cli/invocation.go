@@ -158,6 +158,17 @@ func (c *invocation) openLocal(p target.Place) (*target.Local, error) {
 	return l, nil
 }
 
+// handsOff returns a target on the same store, through an engine that executes nothing.
+func (c *invocation) handsOff(l *target.Local) (*target.Local, error) {
+	idle, err := target.OpenLocal(c.ctx, l.Store, c.commands)
+	if err != nil {
+		return nil, err
+	}
+	c.done = append(c.done, idle.Close)
+	idle.HasCode = l.Mounted
+	return idle, nil
+}
+
 // backend returns the backend that opens a store.
 func (c *invocation) backend(p target.Place) (Backend, error) {
 	for _, b := range c.backends {

@@ -269,17 +269,6 @@ func (c *invocation) mustBeServed(l *target.Local, s *target.Run) error {
 	return show.Refused("not_registered", next, "%s; this program lacks its code.", why)
 }
 
-// handsOff returns a target on the same store, through an engine that executes nothing.
-func (c *invocation) handsOff(l *target.Local) (*target.Local, error) {
-	idle, err := target.OpenLocal(c.ctx, l.Store, c.commands)
-	if err != nil {
-		return nil, err
-	}
-	c.done = append(c.done, idle.Close)
-	idle.HasCode = l.Mounted
-	return idle, nil
-}
-
 // notResumed explains why the engine refused to resume a run, with what is known of the
 // run.
 func (c *invocation) notResumed(t target.Target, s *target.Run, err error) error {
