@@ -129,7 +129,10 @@ func (ch *child) bear(def *definition, input []byte, o *startOptions) error {
 			return ch.refuse(err)
 		}
 		want := store.Run{ID: ch.id, Workflow: def.name, InputHash: payload.InputHash(input), Parent: o.parent, ParentKey: o.parentKey}
-		have := r.eng.families.holderOf(r, ch.id)
+		have, err := r.eng.families.holderOf(r, ch.id)
+		if err != nil {
+			return r.unrecorded(ch.call.key, err)
+		}
 		if !ch.derived || tries > maxEvasions || startedBy(have, &want) {
 			return ch.refuse(conflictOfChild(&want, have))
 		}
@@ -160,16 +163,18 @@ func startedBy(have, want *store.Run) bool {
 }
 
 // holderOf reads, for r, the row of the run that has an id. It returns nil if the run was deleted
-// meanwhile, or cannot be read.
-func (fam *families) holderOf(r *run, id string) *store.Run {
+// meanwhile, and an error if the store is damaged there.
+func (fam *families) holderOf(r *run, id string) (*store.Run, error) {
 	defer r.bodies.asks()()
 	for pause := 5 * time.Millisecond; ; pause = min(2*pause, time.Second) {
 		h, err := fam.eng.store.Load(fam.eng.life.loops, id, store.Cursor{NoEvents: true, AfterMessage: math.MaxInt64})
 		switch {
 		case err == nil:
-			return &h.Run
+			return &h.Run, nil
+		case definite(err) && !ofContent(err):
+			return nil, err
 		case definite(err), errors.Is(err, store.ErrNotFound), errors.Is(err, store.ErrClosed), fam.eng.life.loops.Err() != nil:
-			return nil
+			return nil, nil
 		}
 		sleep(fam.eng.life.loops, pause) // a read that fails says nothing
 	}

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"math"
 	"reflect"
 	"strings"
 	"time"
@@ -137,11 +138,21 @@ func (w *watchers) wait(ctx context.Context, id string, r *run) ([]byte, payload
 		if err := awaitEnd(ctx, r); err != nil {
 			return nil, payload.Place{}, err
 		}
-		if o := r.outcome; o.final() {
+		if o := r.outcome; o.final() && !w.wentOn(ctx, r) {
 			return o.output, payload.Place{}, o.err // not sealed
 		}
 	}
 	return w.waitElsewhere(ctx, id)
+}
+
+// wentOn reports whether a run whose execution came to nothing was resumed since. A handle is
+// kept for as long as its owner likes.
+func (w *watchers) wentOn(ctx context.Context, r *run) bool {
+	if r.outcome.status == store.Completed {
+		return false
+	}
+	h, err := w.eng.store.Load(ctx, r.id, store.Cursor{NoEvents: true, AfterMessage: math.MaxInt64})
+	return err == nil && (h.Run.Resumes != r.row.Resumes || r.outcome.status.Terminal() && h.Run.Status != r.outcome.status)
 }
 
 // awaitEnd waits until the execution is over, or the engine is closed: an execution
