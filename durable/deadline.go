@@ -17,7 +17,8 @@ import (
 // that moment, the executor that claims it next ends it. A run whose function has
 // returned before the deadline is not affected.
 //
-// d must be above zero and at most MaxSleep.
+// d must be above zero and at most MaxSleep, and the run must be able to begin before: a Delay,
+// StartAt or Debounce that holds it back for as long is refused.
 func Deadline(d time.Duration) StartOption {
 	return func(o *startOptions) {
 		if d <= 0 || d > MaxSleep {
@@ -26,6 +27,22 @@ func Deadline(d time.Duration) StartOption {
 		}
 		o.deadline = d
 	}
+}
+
+// checkDeadline refuses a run that could begin only once its time is up. In a workflow function a
+// replay must come to the same, so StartAt is not compared with the clock there.
+func (o *startOptions) checkDeadline(inRun bool) error {
+	held := o.line.delay
+	if b := o.line.debounce; b != nil {
+		held = b.wait
+	}
+	if o.line.at != 0 && !inRun {
+		held = time.Until(o.line.at.Time())
+	}
+	if o.deadline == 0 || held < o.deadline {
+		return nil
+	}
+	return fmt.Errorf("Deadline: %s is over before the run may begin: it is held back for %s: %w", o.deadline, held.Round(time.Millisecond), ErrInvalid)
 }
 
 // deadlineError is what durable calls return once the deadline of their run has

@@ -434,3 +434,28 @@ func TestTheReasonOfACancelIsKeptAfterTheDeadlineHasPassed(t *testing.T) {
 		require.Equal(t, "a customer called", w.row("r").Reason)
 	})
 }
+
+func TestARunThatCouldBeginOnlyOnceItsTimeIsUpIsRefused(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		late := durable.Define("late", func(context.Context, int) (int, error) { return 1, nil })
+		w.serve(t, late)
+		held := map[string]durable.StartOption{
+			"delay":    durable.Delay(time.Hour),
+			"start at": durable.StartAt(time.Now().Add(time.Hour)),
+			"debounce": durable.Debounce("k", time.Hour, 2*time.Hour),
+		}
+		for name, o := range held {
+			id := "r-" + name[:2]
+			if name == "debounce" {
+				id = durable.AutoID
+			}
+			for _, limit := range []time.Duration{30 * time.Second, time.Hour} {
+				_, err := late.Start(w.ctx(), id, 0, o, durable.Deadline(limit))
+				require.ErrorIs(t, err, durable.ErrInvalid, name)
+				require.ErrorContains(t, err, "is over before the run may begin: it is held back for 1h0m0s", name)
+			}
+			_, err := late.Start(w.ctx(), id, 0, o, durable.Deadline(2*time.Hour))
+			require.NoError(t, err, name)
+		}
+	})
+}

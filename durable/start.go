@@ -32,8 +32,12 @@ func (o *startOptions) apply(ctx context.Context, e *Engine, id string, list []S
 	for _, f := range list {
 		f(o)
 	}
-	if s, inRun := inScope(ctx); inRun {
+	s, inRun := inScope(ctx)
+	if inRun {
 		o.inherit(s.run)
+	}
+	if o.err == nil {
+		o.err = o.checkDeadline(inRun)
 	}
 	if o.err == nil {
 		o.err = o.checkHeaders()
@@ -53,7 +57,7 @@ func (o *startOptions) apply(ctx context.Context, e *Engine, id string, list []S
 	if o.err == nil {
 		o.err = o.checkFrom(ctx, id)
 	}
-	if _, inRun := inScope(ctx); o.err == nil && inRun && o.tx != nil {
+	if o.err == nil && inRun && o.tx != nil {
 		o.err = fmt.Errorf("InTx was used in a workflow function, where a start is recorded with the run: start it in the body of Transact, or without InTx: %w", ErrInvalid)
 	}
 	if o.err == nil {
