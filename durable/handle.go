@@ -135,10 +135,11 @@ func (w *watchers) wait(ctx context.Context, id string, r *run) ([]byte, payload
 		r = w.eng.roster.active(id)
 	}
 	if r != nil {
+		before := ended(r)
 		if err := awaitEnd(ctx, r); err != nil {
 			return nil, payload.Place{}, err
 		}
-		if o := r.outcome; o.final() && !w.wentOn(ctx, r) {
+		if o := r.outcome; o.final() && !(before && w.wentOn(ctx, r)) {
 			return o.output, payload.Place{}, o.err // not sealed
 		}
 	}
@@ -165,11 +166,19 @@ func awaitEnd(ctx context.Context, r *run) error {
 		return fmt.Errorf("waiting for run %s: %w", r.id, context.Cause(ctx))
 	case <-r.eng.roster.closed:
 	}
+	if ended(r) {
+		return nil
+	}
+	return fmt.Errorf("waiting for run %s: %w", r.id, ErrClosed)
+}
+
+// ended reports whether an execution is over.
+func ended(r *run) bool {
 	select {
 	case <-r.ended:
-		return nil
+		return true
 	default:
-		return fmt.Errorf("waiting for run %s: %w", r.id, ErrClosed)
+		return false
 	}
 }
 
