@@ -4,7 +4,7 @@ GO          ?= go
 STATICCHECK ?= honnef.co/go/tools/cmd/staticcheck@v0.8.2
 # One throw-away PostgreSQL for all test processes; see test/pgtest.
 WITH_PG     ?= $(GO) run ./test/pgtest/cmd/withpostgres
-# What make test runs, and what it says to go test before that.
+# What make test runs, and which of that first.
 TESTS       ?= ./...
 ORDER       ?= $(if $(filter ./...,$(TESTS)),$$($(GO) run ./test/order))
 # Test binaries need no debugger's tables, and linking those takes half of the time.
