@@ -29,22 +29,6 @@ func Deadline(d time.Duration) StartOption {
 	}
 }
 
-// checkDeadline refuses a run that could begin only once its time is up. In a workflow function a
-// replay must come to the same, so StartAt is not compared with the clock there.
-func (o *startOptions) checkDeadline(inRun bool) error {
-	held := o.line.delay
-	if b := o.line.debounce; b != nil {
-		held = b.wait
-	}
-	if o.line.at != 0 && !inRun {
-		held = time.Until(o.line.at.Time())
-	}
-	if o.deadline == 0 || held < o.deadline {
-		return nil
-	}
-	return fmt.Errorf("Deadline: %s is over before the run may begin: it is held back for %s: %w", o.deadline, held.Round(time.Millisecond), ErrInvalid)
-}
-
 // deadlineError is what durable calls return once the deadline of their run has
 // passed, the cause with which the contexts of its step bodies end, and the error
 // the run fails with.

@@ -225,6 +225,22 @@ func (e *Engine) start(ctx context.Context, def *definition, id string, input []
 	return e.roster.active(id), e, id, nil
 }
 
+// checkDeadline refuses a run that could begin only once its time is up. In a workflow function a
+// replay must come to the same, so StartAt is not compared with the clock there.
+func (o *startOptions) checkDeadline(inRun bool) error {
+	held := o.line.delay
+	if b := o.line.debounce; b != nil {
+		held = b.wait
+	}
+	if o.line.at != 0 && !inRun {
+		held = time.Until(o.line.at.Time())
+	}
+	if o.deadline == 0 || held < o.deadline {
+		return nil
+	}
+	return fmt.Errorf("Deadline: %s is over before the run may begin: it is held back for %s: %w", o.deadline, held.Round(time.Millisecond), ErrInvalid)
+}
+
 // newborn makes the row of a new run, pending, and the event that creates it. The caller
 // ends the span once the run exists.
 func (e *Engine) newborn(ctx context.Context, def *definition, id string, input []byte, o *startOptions) (row store.Run, created store.Event, seed uint64, span trace.Span, s telemetry.Start) {
