@@ -113,11 +113,7 @@ func (d operators) Steps(row *store.Run) (names []string, ok bool) {
 }
 
 func (d operators) StepsOfLastCompleted(ctx context.Context, row *store.Run) (int, error) {
-	n, err := d.eng.program.lengths.Of(ctx, row)
-	if err != nil {
-		err = fmt.Errorf("durable: run %s: %w", row.ID, storeError(err))
-	}
-	return n, err
+	return d.eng.stepsOfLastCompleted(ctx, row)
 }
 
 func (d operators) HasLiveOwner(ctx context.Context, row *store.Run) (bool, error) {

@@ -146,8 +146,7 @@ func (w *watchers) wait(ctx context.Context, id string, r *run) ([]byte, payload
 	return w.waitElsewhere(ctx, id)
 }
 
-// wentOn reports whether a run whose execution came to nothing was resumed since. A handle is
-// kept for as long as its owner likes.
+// wentOn reports whether a run whose execution came to nothing was resumed since.
 func (w *watchers) wentOn(ctx context.Context, r *run) bool {
 	if r.outcome.status == store.Completed {
 		return false

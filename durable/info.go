@@ -74,9 +74,9 @@ func (e *Engine) Get(ctx context.Context, id string) (Info, error) {
 	if i.Total = len(i.Declared); i.Total == 0 {
 		i.Total = i.Steps
 		if i.Status != store.Completed {
-			known, err := e.program.lengths.Of(ctx, &i.Run)
+			known, err := e.stepsOfLastCompleted(ctx, &i.Run)
 			if err != nil {
-				return Info{}, fmt.Errorf("durable: run %s: %w", id, storeError(err))
+				return Info{}, err
 			}
 			i.Total = max(i.Total, known)
 		}
@@ -115,6 +115,15 @@ func (e *Engine) History(ctx context.Context, id string) iter.Seq2[store.Event, 
 			}
 		}
 	}
+}
+
+// stepsOfLastCompleted is lengths.Book.Of with an error that names the run.
+func (e *Engine) stepsOfLastCompleted(ctx context.Context, row *store.Run) (int, error) {
+	n, err := e.program.lengths.Of(ctx, row)
+	if err != nil {
+		err = fmt.Errorf("durable: run %s: %w", row.ID, storeError(err))
+	}
+	return n, err
 }
 
 // Executing returns the key of a step whose body this engine executes for a run
