@@ -42,6 +42,10 @@ func idleChild(ctx context.Context, o orders, s store.Store, out io.Writer) erro
 		if err := settled(ctx, s); err != nil {
 			return err
 		}
+		// The heartbeat after a run looks at what has changed, and is part of the run.
+		if err := pause(ctx, durable.DefaultLease/3+time.Second); err != nil {
+			return err
+		}
 		began, sent, cpu := time.Now(), counts(s).Statements, cpuTime()
 		if err := pause(ctx, o.Window); err != nil {
 			return err

@@ -85,6 +85,10 @@ func (u *unservedRuns) look() {
 // of dead executors first: a run that a recovery parks meanwhile is then found
 // among the resting ones, and counted once.
 func (u *unservedRuns) count(ctx context.Context, live *stuck.Live) (stuck.Unserved, error) {
+	filters, err := u.unserved(ctx, live)
+	if err != nil || len(filters) == 0 {
+		return nil, err // somebody serves every kind of runs that there are, whoever owns them
+	}
 	found, counted := stuck.Unserved{}, map[string]bool{}
 	add := func(f store.Filter) error {
 		f.OldestFirst = true
@@ -106,10 +110,6 @@ func (u *unservedRuns) count(ctx context.Context, live *stuck.Live) (stuck.Unser
 	}
 	if err != nil {
 		return nil, err
-	}
-	filters, err := u.unserved(ctx, live)
-	if err != nil {
-		return found, err
 	}
 	for _, f := range filters {
 		if err := add(f); err != nil {

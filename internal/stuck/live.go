@@ -14,6 +14,9 @@ import (
 // or when their time has come.
 var Resting = []store.Status{store.Pending, store.Waiting, store.Interrupted}
 
+// unended are the statuses of all runs that have not ended.
+var unended = append([]store.Status{store.Running, store.Resuming}, Resting...)
+
 // Live has the executors that are alive.
 type Live struct {
 	executors []store.Executor
@@ -176,7 +179,7 @@ func KindsOf(ctx context.Context, st store.Store) (kinds []store.RunKind, err er
 	}
 	var counts [3]map[string]int64
 	for i, by := range []string{store.ByWorkflow, store.ByVersion, store.ByQueue} {
-		if counts[i], err = st.Count(ctx, store.Filter{Statuses: Resting}, by); err != nil {
+		if counts[i], err = st.Count(ctx, store.Filter{Statuses: unended}, by); err != nil {
 			return nil, err
 		}
 	}

@@ -38,7 +38,8 @@ type lookout struct {
 	written  chan struct{}
 	walHeard bool
 	walAt    time.Time
-	version  int64 // of the data, as the writer's connection saw it
+	version  int64         // of the data, as the writer's connection saw it
+	patience time.Duration // how long a look waits for the writer
 }
 
 const (
@@ -50,10 +51,13 @@ const (
 	watchLeast = time.Millisecond
 	// proofTime is how long the kernel may take to tell of a change.
 	proofTime = time.Second
+	// writerWait is how long a look waits for the writer, to learn whether only we have
+	// written: the kernel tells of a commit of ours before it has ended.
+	writerWait = 20 * time.Millisecond
 )
 
 func newLookout(s *Store) *lookout {
-	o := &lookout{s: s, notices: reader{n: &s.listeners.out}, noticed: make(chan struct{}, 1), written: make(chan struct{}, 1), pause: watchFirst}
+	o := &lookout{s: s, notices: reader{n: &s.listeners.out}, noticed: make(chan struct{}, 1), written: make(chan struct{}, 1), pause: watchFirst, patience: writerWait}
 	if s.listeners.out.path == "" {
 		return o // alone
 	}
@@ -206,9 +210,11 @@ func (o *lookout) lookForRequests(ctx context.Context, now time.Time, fn func(st
 }
 
 // dataVersion returns a number that changes when another connection than the writer commits.
-// It is not known while the writer is in use.
+// It is not known if the writer stays in use.
 func (o *lookout) dataVersion() (version int64, known bool) {
 	s := o.s
+	wait := time.NewTimer(o.patience)
+	defer wait.Stop()
 	select {
 	case c := <-s.writer:
 		defer func() { s.writer <- c }()
@@ -217,7 +223,7 @@ func (o *lookout) dataVersion() (version int64, known bool) {
 		}
 		err := c.ask("PRAGMA data_version", func(row []driver.Value) { version, known = row[0].(int64) })
 		return version, known && err == nil
-	default:
+	case <-wait.C:
 		return 0, false
 	}
 }

@@ -48,3 +48,31 @@ func TestALookoutLooksWhenTheKernelTells(t *testing.T) {
 		got = nil
 	}
 }
+
+// The kernel tells of a commit of ours before the commit has ended. A lookout waits for that, and does not
+// look for requests that nobody else can have written.
+func TestALookoutDoesNotLookAtWhatOnlyThisHandleHasWritten(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "app.db")
+	a, err := OpenOptions(path, Options{Watch: time.Hour})
+	require.NoError(t, err)
+	defer a.Close()
+	b, err := OpenOptions(path, Options{Watch: time.Hour})
+	require.NoError(t, err)
+	defer b.Close()
+	o := newLookout(a)
+	defer o.close()
+	o.patience = time.Minute
+	looks := func() int64 {
+		before := a.Counts().Reads
+		w := <-a.writer // a commit that is not over yet
+		time.AfterFunc(time.Millisecond, func() { a.writer <- w })
+		o.walHeard = true
+		o.lookForRequests(t.Context(), time.Now(), func(store.Notice) {})
+		return a.Counts().Reads - before
+	}
+	require.Zero(t, looks())
+	_, err = b.Beat(t.Context(), store.Executor{ID: "x", Lease: time.Minute})
+	require.NoError(t, err)
+	require.EqualValues(t, 1, looks(), "another handle has written")
+	require.Zero(t, looks())
+}
