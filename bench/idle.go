@@ -43,7 +43,7 @@ func idleChild(ctx context.Context, o orders, s store.Store, out io.Writer) erro
 			return err
 		}
 		// The heartbeat after a run looks at what has changed, and is part of the run.
-		if err := pause(ctx, durable.DefaultLease/3+time.Second); err != nil {
+		if err := pause(ctx, min(o.Idle, durable.DefaultLease/3+time.Second)); err != nil {
 			return err
 		}
 		began, sent, cpu := time.Now(), counts(s).Statements, cpuTime()
