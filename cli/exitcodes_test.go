@@ -44,7 +44,7 @@ var outcomes = map[string][]outcome{
 		{"run count --id new --input 0", 4},
 		{"shop durable run count --id done --input 0", 4},
 		{"shop durable run count --resume done", 4},
-		{"shop durable run checkout --id new --exclusive desk", 4},
+		{"shop durable run checkout --id new --input '{}' --exclusive desk", 4},
 		{"shop durable run elsewhere --resume asked", 4},
 		{"shop durable run checkout --resume held --dry-run", 2},
 	},

@@ -12,28 +12,34 @@ import (
 	"github.com/holdfast-dev/holdfast/cli/internal/show"
 	"github.com/holdfast-dev/holdfast/cli/internal/target"
 	"github.com/holdfast-dev/holdfast/durable"
+	"github.com/holdfast-dev/holdfast/operate"
 	"github.com/holdfast-dev/holdfast/store"
 )
 
 func runCommand(a *app) *cobra.Command {
 	var (
-		id, input, resume string
-		exclusive         []string
-		last, detach      bool
-		f                 resumeFlags
+		start         target.NewRun
+		input, resume string
+		last, detach  bool
+		f             resumeFlags
 	)
 	cmd := a.command(spec{
 		use: "run WORKFLOW", short: "Start a run, or continue one with --resume", min: 1, max: 1,
 		long: `run starts a run of a workflow and stays until it ends. Its id is printed first; with
 it the run can be resumed, whatever happens. Ctrl-C stops it and saves it.
 
+Without --input nothing is started, unless the workflow is known to take none;
+--input null starts it with the zero value of its input.
+
 With --exclusive it is the only run that holds the key, until it ends; while another
-run holds it, nothing is started. The flag may be given several times.
+run holds it, nothing is started. With --queue or --delay the run only gets in line: a
+program that serves its queue, and has called durable.Recover, executes it.
 
 With --resume it never starts anything: it continues the run with that id.`,
 		example: `  durable run checkout --input '{"order":42}'
   durable run checkout --id order-42 --input @order.json
-  durable run deploy --exclusive worktree:/src/app --exclusive host:web-1
+  durable run deploy --input '"v7"' --exclusive worktree:/src/app --exclusive host:web-1
+  durable run mail --input '"ada@example.com"' --queue mail --priority 2
   durable run checkout --resume order-42
   durable run checkout --resume-last`,
 		values: func(c *invocation, _ int) []string {
@@ -47,21 +53,24 @@ With --resume it never starts anything: it continues the run with that id.`,
 			switch {
 			case resume != "" && last:
 				return show.Usage("--resume and --resume-last exclude each other")
-			case (resume != "" || last) && (id != "" || input != "" || len(exclusive) > 0):
-				return show.Usage("--resume continues a run that has an id, an input and its exclusive keys: --id, --input and --exclusive do not go with it")
+			case resume != "" || last:
+				for _, name := range ofAStart {
+					if c.cmd.Flags().Changed(name) {
+						return show.Usage("--resume continues a run as it was started: --%s does not go with it", name)
+					}
+				}
+			}
+			switch {
 			case resume != "":
 				return c.runAgain(args[0], resume, f)
 			case last:
 				return c.runLast(args[0], f)
 			}
-			f.detach = detach || f.detach
-			return c.run(args[0], target.NewRun{ID: id, Exclusive: exclusive}, input, f.detach)
+			return c.run(args[0], start, input, f.detach || detach)
 		},
 	})
+	startFlags(cmd, &start, &input)
 	fl := cmd.Flags()
-	fl.StringVar(&id, "id", "", "the run's id; without it a readable one is made")
-	fl.StringVar(&input, "input", "", "the input: JSON, @FILE, or - for standard input")
-	fl.StringArrayVar(&exclusive, "exclusive", nil, "a `KEY` no other run may hold meanwhile; repeatable")
 	fl.StringVar(&resume, "resume", "", "continue the run with this `ID`")
 	fl.BoolVar(&last, "resume-last", false, "continue the run of this workflow that was interrupted last")
 	fl.BoolVar(&f.detach, "detach", false, "do not stay: a program that serves the workflow executes it")
@@ -74,6 +83,23 @@ With --resume it never starts anything: it continues the run with that id.`,
 	return cmd
 }
 
+// ofAStart are the flags that say how a run is started.
+var ofAStart = []string{"id", "input", "exclusive", "attribute", "queue", "partition", "priority", "dedup", "delay", "deadline"}
+
+func startFlags(cmd *cobra.Command, start *target.NewRun, input *string) {
+	fl := cmd.Flags()
+	fl.StringVar(&start.ID, "id", "", "the run's id; without it a readable one is made")
+	fl.StringVar(input, "input", "", "the input: JSON, @FILE, or - for standard input")
+	fl.StringArrayVar(&start.Exclusive, "exclusive", nil, "a `KEY` no other run may hold meanwhile; repeatable")
+	fl.StringToStringVar(&start.Attributes, "attribute", nil, "an attribute to find the run by; repeatable")
+	fl.StringVar(&start.Queue, "queue", "", "put the run on this `QUEUE`")
+	fl.StringVar(&start.Partition, "partition", "", "the part of the queue that it belongs to, such as a tenant")
+	fl.IntVar(&start.Priority, "priority", 0, "from -1000 to 1000; in a queue each step counts as an hour of waiting")
+	fl.StringVar(&start.Dedup, "dedup", "", "a `KEY` that at most one run of the queue has until it ends")
+	fl.DurationVar(&start.Delay, "delay", 0, "let the run begin no earlier than this time from now")
+	fl.DurationVar(&start.Deadline, "deadline", 0, "end the run this time after its start, as failed; 0: never")
+}
+
 // run starts a run with the value that input denotes.
 func (c *invocation) run(workflow string, start target.NewRun, input string, detach bool) error {
 	t, err := c.target()
@@ -84,9 +110,10 @@ func (c *invocation) run(workflow string, start target.NewRun, input string, det
 		return err
 	}
 	l, isLocal := t.(*target.Local)
-	here := isLocal && l.Mounted && l.Serves(c.ctx, workflow, "") && !detach
-	if isLocal && !here && !l.OthersServe(c.ctx, workflow) {
-		if detach && l.Mounted && l.Serves(c.ctx, workflow, "") {
+	serves := isLocal && l.Mounted && l.Serves(c.ctx, workflow, "")
+	here := serves && !detach && !start.Waits()
+	if isLocal && !here && !(serves && start.Waits()) && !l.OthersServe(c.ctx, workflow) {
+		if detach && serves {
 			return show.Refused("not_registered", "Leave out --detach to execute it here, or start the program that serves it.", "No live process runs %s, and with --detach this one does not either.", workflow)
 		}
 		return show.Refused("not_registered", c.workflows(), "Nobody alive runs %s; this program lacks its code.", workflow)
@@ -98,8 +125,12 @@ func (c *invocation) run(workflow string, start target.NewRun, input string, det
 			return err
 		}
 	}
+	if err := checkInput(t, workflow, start.Input); err != nil {
+		return err
+	}
 	c.suggest(t, workflow)
-	if detach && isLocal && l.Mounted {
+	asked := t
+	if isLocal && l.Mounted && (detach || start.Waits()) {
 		if t, err = c.handsOff(l); err != nil {
 			return err
 		}
@@ -108,22 +139,64 @@ func (c *invocation) run(workflow string, start target.NewRun, input string, det
 		c.catch()
 	}
 	id, err := t.Start(c.ctx, workflow, start)
-	if occupied := (*store.OccupiedError)(nil); errors.As(err, &occupied) {
-		return c.occupied(t, occupied)
-	}
 	if err != nil {
-		return err
+		return c.notStarted(t, err)
 	}
 	s, err := t.Run(c.ctx, id)
 	if err != nil {
 		return err
 	}
 	c.say("🔄 Starting session: %s", show.Escape(id))
-	if detach {
+	if idle := untaken(c, asked, id); detach || start.Waits() && idle != "" {
+		sayUntaken(c, idle)
 		return c.print(result{Session: &s.Session}, func() { c.out.Printf("%s\n", show.Escape(id)) })
 	}
 	s.LastSeq, s.Key = 0, "" // from the beginning
 	return c.stay(t, s, here)
+}
+
+// notStarted adds to the refusal of a start which run is in its way.
+func (c *invocation) notStarted(t target.Target, err error) error {
+	if occupied := (*store.OccupiedError)(nil); errors.As(err, &occupied) {
+		return c.occupied(t, occupied)
+	}
+	if held := (*durable.ConflictError)(nil); errors.As(err, &held) && held.Dedup != "" {
+		f := c.explain(err)
+		f.Next = "Show it: " + c.self("sessions", "show", held.Holder)
+		return f
+	}
+	return err
+}
+
+// checkInput refuses an input that the workflow cannot take, as far as its code is here, and
+// a start without any: a function that takes one would run with its zero value.
+func checkInput(t target.Target, workflow string, input json.RawMessage) error {
+	err := durable.ErrNotRegistered
+	var zero json.RawMessage
+	if l, ok := t.(*target.Local); ok {
+		zero, err = operate.On(l.Engine).CheckInput(workflow, input)
+	}
+	const none = "; its zero value on purpose: --input null"
+	switch {
+	case errors.Is(err, durable.ErrNotRegistered) && input == nil:
+		f := show.Usage("no input is given, and it is not known here whether %s takes one", workflow)
+		f.Next = "Give it: --input JSON" + none
+		return f
+	case err == nil || errors.Is(err, durable.ErrNotRegistered):
+		return nil
+	case input == nil:
+		f := show.Usage("%s takes an input, and none is given", workflow)
+		if f.Next = "Give it: --input JSON" + none; zero != nil {
+			f.Next = "Give it with your values: --input " + show.Quote(string(zero)) + none
+		}
+		return f
+	}
+	f := show.Usage("%s", strings.TrimPrefix(err.Error(), "durable: "))
+	f.Message = strings.Replace(f.Message, ": "+store.ErrInvalid.Error(), "", 1)
+	if zero != nil {
+		f.Next = "It looks like this: --input " + show.Quote(string(zero))
+	}
+	return f
 }
 
 // workflows says which workflows can be run here.

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"iter"
 	"log/slog"
+	"reflect"
 
 	"github.com/holdfast-dev/holdfast/internal/cleaner"
 	"github.com/holdfast-dev/holdfast/internal/commit"
@@ -168,6 +169,13 @@ func (d operators) Signal(ctx context.Context, runID, name string, value any) (i
 
 func (d operators) StartJSON(ctx context.Context, workflow, id string, input json.RawMessage, enqueue bool, options any) (string, error) {
 	return d.eng.startJSON(ctx, workflow, id, input, enqueue, options.([]StartOption))
+}
+
+func (d operators) Input(workflow string) (t reflect.Type, zero json.RawMessage) {
+	if def := d.eng.program.defs.find(workflow, ""); def != nil {
+		return def.input, sampleOf(def.input)
+	}
+	return nil, nil
 }
 
 func (d operators) Pause(ctx context.Context, id string, m history.MessageData) error {

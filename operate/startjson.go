@@ -3,8 +3,10 @@ package operate
 import (
 	"context"
 	"encoding/json"
+	"fmt"
 
 	"github.com/holdfast-dev/holdfast/durable"
+	"github.com/holdfast-dev/holdfast/internal/payload"
 )
 
 // StartJSON is Workflow.Start for a caller that has a name and JSON instead of
@@ -30,4 +32,25 @@ func (op *Operator) StartJSON(ctx context.Context, workflow, id string, input js
 // Errors are those of StartJSON.
 func (op *Operator) EnqueueJSON(ctx context.Context, workflow, id string, input json.RawMessage, o ...durable.StartOption) (string, error) {
 	return op.desk.StartJSON(ctx, workflow, id, input, true, o)
+}
+
+// CheckInput says why a run of a workflow whose code is here cannot be started with this
+// input, for a caller that would not guess: here no input is refused, unless null is a value
+// of the input's type. zero is the zero value of that type as JSON, to show what an input
+// looks like; nil if it says nothing.
+//
+// Errors: durable.ErrNotRegistered when the code is not in this engine; durable.ErrInvalid;
+// those of a codec.
+func (op *Operator) CheckInput(workflow string, input json.RawMessage) (zero json.RawMessage, err error) {
+	t, zero := op.desk.Input(workflow)
+	switch {
+	case t == nil:
+		return nil, fmt.Errorf("%w: the code of workflow %q is not here", durable.ErrNotRegistered, workflow)
+	case len(input) == 0 && !payload.MayBeNothing(t):
+		return zero, fmt.Errorf("durable: workflow %s takes a %s, and no input is given: %w", workflow, t, durable.ErrInvalid)
+	}
+	if _, err := op.sealer.EncodeJSON(t, input); err != nil {
+		return zero, fmt.Errorf("durable: the input is no %s: %w", t, err)
+	}
+	return zero, nil
 }

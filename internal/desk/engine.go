@@ -125,6 +125,10 @@ type Engine interface {
 	// []durable.StartOption.
 	StartJSON(ctx context.Context, workflow, id string, input json.RawMessage, enqueue bool, options any) (string, error)
 
+	// Input returns the type of the input of a workflow, and its zero value as JSON, nil if
+	// that says nothing; a nil type if its code is not here.
+	Input(workflow string) (t reflect.Type, zero json.RawMessage)
+
 	// Schedules are the acts on schedules; nil: the store keeps none.
 	Schedules() *schedules.Acts
 

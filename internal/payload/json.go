@@ -139,7 +139,7 @@ func KindOfJSON(data []byte) string {
 // nothing, or JSON's null, and a t cannot be nothing. Decode would read it as the zero value: as a
 // no, where a yes or a no was asked for.
 func NotNothing(env []byte, t reflect.Type) error {
-	if mayBeNothing(t) {
+	if MayBeNothing(t) {
 		return nil
 	}
 	if len(env) > 0 {
@@ -151,8 +151,8 @@ func NotNothing(env []byte, t reflect.Type) error {
 	return mismatch(errors.New("it is null"))
 }
 
-// mayBeNothing reports whether null is a value of t, or t decides for itself what null is.
-func mayBeNothing(t reflect.Type) bool {
+// MayBeNothing reports whether null is a value of t, or t decides for itself what null is.
+func MayBeNothing(t reflect.Type) bool {
 	switch t.Kind() {
 	case reflect.Pointer, reflect.Interface, reflect.Map, reflect.Slice:
 		return true

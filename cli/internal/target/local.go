@@ -228,7 +228,7 @@ func (l *Local) Start(ctx context.Context, workflow string, s NewRun) (string, e
 	if s.ID == "" {
 		s.ID = durable.AutoID
 	}
-	o := []durable.StartOption{durable.Exclusive(s.Exclusive...)}
+	o := s.options()
 	if l.Mounted || l.HasCode { // else this is a terminal without code, in which no run continues
 		o = append(o, durable.Header(CommandHeader, strings.Join(l.commands.Program, " ")))
 	}

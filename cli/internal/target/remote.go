@@ -284,7 +284,10 @@ func (r *Remote) Stuck(ctx context.Context, _ int) ([]Stuck, error) {
 
 // Start implements Target.
 func (r *Remote) Start(ctx context.Context, workflow string, s NewRun) (string, error) {
-	done, err := r.c.Start(ctx, workflow, client.StartRequest{ID: s.ID, Input: s.Input, Exclusive: s.Exclusive})
+	done, err := r.c.Start(ctx, workflow, client.StartRequest{
+		ID: s.ID, Input: s.Input, Exclusive: s.Exclusive, Attributes: s.Attributes, Queue: s.Queue, Partition: s.Partition,
+		Priority: s.Priority, Dedup: s.Dedup, DelayMS: s.Delay.Milliseconds(), DeadlineMS: s.Deadline.Milliseconds(),
+	})
 	return done.RunID, r.said(err)
 }
 

@@ -134,12 +134,40 @@ type Stuck struct {
 	Moved store.Time `json:"-"` // Since
 }
 
-// A NewRun is a run to be started: its id, "" to have one generated, its input, and the
-// keys that no other run may hold meanwhile.
+// A NewRun is a run to be started. Its fields are those of client.StartRequest.
 type NewRun struct {
-	ID        string
-	Input     json.RawMessage
-	Exclusive []string
+	ID         string // "" to have one generated
+	Input      json.RawMessage
+	Exclusive  []string // keys that no other run may hold meanwhile
+	Attributes map[string]string
+
+	Queue, Partition string
+	Priority         int
+	Dedup            string
+	Delay, Deadline  time.Duration // 0: none
+}
+
+// Waits reports whether the start only puts the run in line.
+func (n *NewRun) Waits() bool { return n.Queue != "" || n.Delay > 0 }
+
+// options returns what n says as a caller of Start would.
+func (n *NewRun) options() []durable.StartOption {
+	o := []durable.StartOption{durable.Exclusive(n.Exclusive...), durable.Priority(n.Priority), durable.Delay(n.Delay)}
+	for _, one := range []struct {
+		value  string
+		option func(string) durable.StartOption
+	}{{n.Queue, durable.OnQueue}, {n.Partition, durable.Partition}, {n.Dedup, durable.Dedup}} {
+		if one.value != "" {
+			o = append(o, one.option(one.value))
+		}
+	}
+	if len(n.Attributes) > 0 {
+		o = append(o, durable.Attributes(n.Attributes))
+	}
+	if n.Deadline != 0 {
+		o = append(o, durable.Deadline(n.Deadline))
+	}
+	return o
 }
 
 // An Answer is an answer to an approval.
