@@ -329,5 +329,7 @@ func unarchive(c *invocation, f archiveFlags, id string) error {
 		return archiveFailed(c, err)
 	}
 	got, err := operate.On(l.Engine).Import(c.ctx, bytes.NewReader(e.File), operate.ImportOptions{})
-	return imported(c, got, err)
+	return imported(c, got, err, func(id string) string {
+		return "Show it: " + c.self("sessions", "show", id) + "\nPut the archived one in its place once it is deleted: " + c.self("checkpoints", "delete", id, "--dry-run")
+	})
 }

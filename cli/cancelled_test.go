@@ -19,6 +19,9 @@ func TestACancelOfARunThatNobodyExecutesSaysHowItIsCarriedOut(t *testing.T) {
 	require.Contains(t, d.ok("shop durable sessions ls").out, "order-42\tcheckout\tinterrupted (cancelling)\t")
 	require.Contains(t, d.ok("shop durable sessions ls --json").out, `"cancel_asked":true`)
 	require.Contains(t, d.ok("shop durable sessions show order-42").out, "A cancel is recorded")
+	dry := d.ok("shop durable resume order-42 --dry-run").out
+	require.Contains(t, dry, "Once it has, --force takes the cancel back", "the flag has that name here")
+	require.NotContains(t, dry+d.ok("shop durable resume order-42 --dry-run --json").out, "Force")
 	machine := d.ok("shop durable cancel order-42 --json")
 	require.Contains(t, machine.out, `"done":"cancelling"`)
 	require.Contains(t, machine.out, `"next":"Carry it out with: `)

@@ -116,17 +116,22 @@ func importRun(c *invocation, file, newID string) error {
 			return show.Usage("the file cannot be read: %s", err)
 		}
 		defer func() { _ = f.Close() }()
+		if is, err := f.Stat(); err == nil && is.IsDir() {
+			return show.Usage("%s is a directory, and import reads one file that export has written", file)
+		}
 		r = f
 	}
 	got, err := operate.On(l.Engine).Import(c.ctx, r, operate.ImportOptions{NewID: newID})
-	return imported(c, got, err)
+	return imported(c, got, err, func(string) string {
+		return "Make a copy: " + c.self("checkpoints", "import", file, "--id", "NEW")
+	})
 }
 
-// imported says what an import made.
-func imported(c *invocation, got operate.Imported, err error) error {
+// imported says what an import made. instead is what to do if the run exists.
+func imported(c *invocation, got operate.Imported, err error, instead func(id string) string) error {
 	var exists *store.ExistsError
 	if errors.As(err, &exists) {
-		return show.Refused("exists", "Make a copy: "+c.self("checkpoints", "import", "FILE", "--id", "NEW"), "Session %s exists already.", exists.RunID)
+		return show.Refused("exists", instead(exists.RunID), "Session %s exists already.", exists.RunID)
 	}
 	if err != nil {
 		return err

@@ -1,6 +1,8 @@
 package cli_test
 
 import (
+	"os"
+	"path/filepath"
 	"strings"
 	"syscall"
 	"testing"
@@ -101,4 +103,23 @@ func TestATerminalWithoutCodeIsNotNamedAsTheProgramThatResumes(t *testing.T) {
 	require.NotContains(t, d.ok("durable --store shop.db show sum").out, "durable run count")
 	require.NoError(t, p.cmd.Process.Kill())
 	_ = p.wait()
+}
+
+func TestARunThatIsThereIsNotRestoredAndTheAdviceIsAboutThatRun(t *testing.T) {
+	d := newDesk(t)
+	d.ok("shop durable run count --id sum --input 2")
+	require.NoError(t, os.Mkdir(filepath.Join(d.dir, "kept"), 0o700))
+	d.ok("durable --store shop.db archive store sum --dir kept")
+	a := d.sh("durable --store shop.db archive restore sum --dir kept")
+	require.Equal(t, answer{"", "Session sum exists already.\nShow it: durable sessions show sum --store shop.db\nPut the archived one in its place once it is deleted: durable checkpoints delete sum --dry-run --store shop.db\n", 4}, a)
+	d.ok("durable checkpoints delete sum --store shop.db --yes")
+	d.ok("durable --store shop.db archive restore sum --dir kept")
+
+	d.ok("durable --store shop.db checkpoints export sum -o sum.run")
+	a = d.sh("durable --store shop.db checkpoints import sum.run")
+	require.Equal(t, 4, a.code)
+	require.Contains(t, a.err, "Make a copy: durable checkpoints import sum.run --id NEW --store shop.db\n")
+	a = d.sh("durable --store shop.db checkpoints import kept")
+	require.Equal(t, 2, a.code)
+	require.Contains(t, a.err, "kept is a directory, and import reads one file that export has written\n")
 }

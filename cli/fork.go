@@ -112,6 +112,44 @@ func forkNext(c *invocation, t target.Target, id string) string {
 	return c.follow(id)
 }
 
+// reportFork says what a fork keeps, and what it does anew. cut says that a person has chosen
+// what is copied.
+func reportFork(c *invocation, s *show.Stream, f *forked, plan *operate.Plan, cut bool) {
+	s.Printf("Kept: %s.", c.names(s, show.OrNothing(f.Kept)))
+	if len(f.Edited) > 0 {
+		s.Printf(" Edited: %s.", c.names(s, f.Edited))
+	}
+	switch {
+	case len(f.Again) > 0:
+		s.Printf(" Runs again with new idempotency keys: %s.\n", c.names(s, f.Again))
+	case len(f.Edited) > 0:
+		s.Printf(" Nothing that is recorded runs again: the workflow goes on with what is edited, and does what follows from it.\n")
+	default:
+		s.Printf(" Runs again with new idempotency keys: nothing.\n")
+	}
+	if old := copiedAfter(f.Kept, f.Edited); cut && len(old) > 0 {
+		s.Printf("! Kept as they are, although %s came before them with another result: %s\n", c.names(s, f.Edited), c.names(s, old))
+	}
+	for _, w := range plan.Warnings {
+		s.Printf("! %s\n", show.Escape(show.Flags(w)))
+	}
+}
+
+// copiedAfter returns the calls of a list, in the order in which they were done, that come
+// after the first edited one, and are not edited.
+func copiedAfter(kept, edited []string) (list []string) {
+	after := false
+	for _, key := range kept {
+		switch {
+		case slices.Contains(edited, key):
+			after = true
+		case after:
+			list = append(list, key)
+		}
+	}
+	return list
+}
+
 func fork(c *invocation, id, from string, o operate.ForkOptions, dryRun, yes bool) error {
 	t, err := c.target()
 	if err != nil {
@@ -145,16 +183,7 @@ func fork(c *invocation, id, from string, o operate.ForkOptions, dryRun, yes boo
 			f.Again = append(f.Again, name)
 		}
 	}
-	report := func(s *show.Stream) {
-		s.Printf("Kept: %s.", c.names(s, show.OrNothing(f.Kept)))
-		if len(f.Edited) > 0 {
-			s.Printf(" Edited: %s.", c.names(s, f.Edited))
-		}
-		s.Printf(" Runs again with new idempotency keys: %s.\n", c.names(s, show.OrNothing(f.Again)))
-		for _, w := range plan.Warnings {
-			s.Printf("! %s\n", show.Escape(w))
-		}
-	}
+	report := func(s *show.Stream) { reportFork(c, s, &f, &plan, from != "") }
 	if dryRun {
 		return c.print(f, func() {
 			report(c.out)
@@ -167,7 +196,14 @@ func fork(c *invocation, id, from string, o operate.ForkOptions, dryRun, yes boo
 	if err := confirm(c, yes, "Continue?"); err != nil {
 		return err
 	}
-	if f.ID, err = t.Fork(c.ctx, id, o); err != nil {
+	at := t
+	if l, isLocal := t.(*target.Local); isLocal && l.Mounted {
+		// This program ends at once: what it began to execute would be interrupted.
+		if at, err = c.handsOff(l); err != nil {
+			return err
+		}
+	}
+	if f.ID, err = at.Fork(c.ctx, id, o); err != nil {
 		return err
 	}
 	return c.print(f, func() {

@@ -65,8 +65,29 @@ func TestAForkGoesOnWithOtherResults(t *testing.T) {
 	require.Contains(t, d.ok(`durable --server `+url+` fork order-40 --edit 'charge="p-8"' --dry-run`).out, "Edited: charge.")
 	wrong := d.sh(`durable --server ` + url + ` fork order-40 --edit 'approve=8' --yes`)
 	require.NotZero(t, wrong.code)
-	require.Contains(t, wrong.err, "Force replaces it all the same")
+	require.Contains(t, wrong.err, ". --force replaces it all the same")
 	require.Contains(t, d.ok(`durable --server `+url+` fork order-40 --edit 'charge="p-8"' --id order-44 --yes`).out, "Forked to order-44.")
 	require.Contains(t, d.ok("durable --server "+url+" sessions show order-44").out, "It has another result than its source of charge")
 	require.Contains(t, d.ok("durable --server "+url+" checkpoints show order-44 charge || shop durable checkpoints show order-44 charge").out, `"p-8"`)
+}
+
+// The words of a fork are true also where nothing that is recorded runs again.
+func TestAForkSaysWhatFollowsFromAnEdit(t *testing.T) {
+	d := newDesk(t)
+	d.ok("shop durable run count --id sum --input 3")
+	require.Equal(t, "Kept: add, add#2, add#3. Edited: add#3. Nothing that is recorded runs again: the workflow goes on with what is edited, and does what follows from it.\nDry run: nothing changed, nothing ran.\n",
+		d.ok("shop durable fork sum --edit add#3=10 --dry-run").out)
+	require.Equal(t, "Kept: add, add#2. Edited: add. Runs again with new idempotency keys: add#3.\n! Kept as they are, although add came before them with another result: add#2\nDry run: nothing changed, nothing ran.\n",
+		d.ok("shop durable fork sum --edit add=10 --from add#2 --dry-run").out)
+
+	// The terminal ends at once: the fork is for a program that stays.
+	before := len(d.journal())
+	require.Equal(t, "Forked to other. Resume with: shop durable run count --resume other\n", d.ok("shop durable fork sum --edit add#2=10 --id other --yes").out)
+	require.Len(t, d.journal(), before)
+	show := d.ok("shop durable show other").out
+	require.Contains(t, show, "\nNot executed yet")
+	require.Contains(t, show, "Forked from sum.")
+	require.NotContains(t, show, "Stopped in good order")
+	d.ok("shop durable run count --resume other")
+	require.Contains(t, d.ok("shop durable show other").out, "\nCompleted in ")
 }

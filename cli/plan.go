@@ -37,7 +37,7 @@ func planOf(s *target.Run, p *operate.Plan) planView {
 	v := planView{
 		ID: s.ID, Workflow: s.Workflow, Status: string(p.Status), Step: p.Step, Steps: p.Steps, Key: p.Next.Key, Attempt: p.Next.Attempt,
 		From: p.From, Branch: p.Branch, New: p.NewBranch,
-		Skipped: show.List(p.Skipped), Reset: show.List(p.Reset), Warnings: show.List(p.Warnings), Unchecked: p.Unchecked, Ends: p.Ends,
+		Skipped: show.List(p.Skipped), Reset: show.List(p.Reset), Warnings: flags(p.Warnings), Unchecked: p.Unchecked, Ends: p.Ends,
 	}
 	if s.Key == p.Next.Key {
 		v.Attempts = s.Attempts
@@ -56,9 +56,20 @@ func planOf(s *target.Run, p *operate.Plan) planView {
 	return v
 }
 
+// flags are warnings of the library with the names that its options have here.
+func flags(warnings []string) []string {
+	list := make([]string, len(warnings))
+	for i, w := range warnings {
+		list[i] = show.Flags(w)
+	}
+	return list
+}
+
 // showPlan prints where a run goes on, what is skipped and what runs.
 func (c *invocation) showPlan(s *show.Stream, sess *target.Run, at operate.Standing, p *operate.Plan, verbose bool) {
-	for _, line := range termview.Resumption(*p, at, s.View()) {
+	shown := *p
+	shown.Warnings = flags(p.Warnings)
+	for _, line := range termview.Resumption(shown, at, s.View()) {
 		s.Printf("%s\n", line)
 	}
 	for _, id := range p.First {

@@ -397,7 +397,7 @@ func TestStartIsIdempotentAndRefusesBadInput(t *testing.T) {
 		var e *client.Error
 		require.ErrorAs(t, err, &e)
 		require.Equal(t, "workflow_not_registered", e.Code)
-		for _, body := range []string{`{"input":{"Idx":1}}`, `{"input":1}`, `{"colour":"red"}`, `{`, `[]`, `{} {}`} {
+		for _, body := range []string{`{"input":{"Idx":1}}`, `{"input":1}`, `{"colour":"red"}`, `{`, `[]`, `{} {}`, `{"id":"a\ud800"}`, `{"input":{"ID":"\udc00"}}`} {
 			a := s.send("POST", "/api/workflows/checkout/runs", body)
 			require.Equal(t, 400, a.status, body+a.body)
 		}

@@ -247,6 +247,11 @@ func (b *Builder) interruptedVerdict(o *Outline, v *Verdict) {
 		v.More = append(v.More, more)
 	case b.stop.reason == "resume requested":
 		v.Head = say("Asked to go on ", o.ago(b.stop.at), "; no process has taken it yet")
+	case o.ForkedFrom != "" && len(o.Lives) == 0:
+		v.Head = say("Not executed yet")
+		if o.Current != nil {
+			v.Head = append(v.Head, append(say(": it goes on"), b.where(o)...)...)
+		}
 	default:
 		v.Head = say("Stopped in good order ", o.ago(orTime(b.stop.at, row.UpdatedAt)), b.where(o))
 	}

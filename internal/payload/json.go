@@ -18,8 +18,11 @@ import (
 // matches store.ErrInvalid if the JSON represents no such value.
 func (s *Sealer) EncodeJSON(t reflect.Type, data json.RawMessage) ([]byte, error) {
 	v := reflect.New(t)
-	if !utf8.Valid(data) { // the decoder would replace what is not: two inputs would become one
+	switch { // the decoder would replace what is no text: two inputs would become one
+	case !utf8.Valid(data):
 		return nil, fmt.Errorf("%w: it is not valid UTF-8", store.ErrInvalid)
+	case guard.HalfCharacter(data):
+		return nil, fmt.Errorf("%w: it has half of a surrogate pair, which is no character", store.ErrInvalid)
 	}
 	if len(data) > 0 {
 		dec := json.NewDecoder(bytes.NewReader(data))

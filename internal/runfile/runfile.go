@@ -26,6 +26,7 @@ import (
 	"time"
 	"unicode/utf8"
 
+	"github.com/holdfast-dev/holdfast/internal/count"
 	"github.com/holdfast-dev/holdfast/store"
 )
 
@@ -152,6 +153,11 @@ type end struct {
 	SHA256   string `json:"sha256"`
 }
 
+// String returns what the last line says, for people.
+func (e *end) String() string {
+	return fmt.Sprintf("%s, %s and %s with the SHA-256 %q", count.Of(e.Branches, "branch"), count.Of(e.Messages, "message"), count.Of(e.Events, "event"), e.SHA256)
+}
+
 // NewWriter starts a file with the row of its run.
 func NewWriter(w io.Writer, r *store.Run) (*Writer, error) {
 	f := &Writer{sum: sha256.New()}
@@ -238,7 +244,7 @@ func Read(r io.Reader, limit int64) (*File, error) {
 			// Compare the line byte for byte with what a Writer writes, because
 			// the sum does not cover it.
 			if want, err := encode(&line{End: &got}); err != nil || !bytes.Equal(text, want) {
-				return nil, fmt.Errorf("%w: it is not what was written: its last line says %+v, and there is %+v", ErrDamaged, *l.End, got)
+				return nil, fmt.Errorf("%w: it is not what was written: its last line says %s, and there are %s", ErrDamaged, l.End, &got)
 			}
 			if rest, err := in.ReadByte(); err != io.EOF {
 				return nil, fmt.Errorf("%w: something (%q) stands behind its last line", ErrDamaged, rest)

@@ -74,6 +74,7 @@ func TestAFileThatIsNotWholeIsRefused(t *testing.T) {
 	lines[2], lines[3] = lines[3], lines[2]
 	_, err := runfile.Read(bytes.NewReader(bytes.Join(lines, nil)), 1<<20)
 	require.ErrorIs(t, err, runfile.ErrDamaged, "swapped lines")
+	require.Regexp(t, `its last line says 1 branch, \d messages? and \d events? with the SHA-256 "[0-9a-f]{64}", and there are 1 branch, `, err.Error())
 	_, err = runfile.Read(bytes.NewReader(b), int64(len(b)-1))
 	require.ErrorIs(t, err, store.ErrTooLarge)
 	_, err = runfile.Read(io.MultiReader(bytes.NewReader(b[:10]), &broken{}), 1<<20)

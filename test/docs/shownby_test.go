@@ -76,7 +76,7 @@ func TestSentencesThatWereNotUnderstoodAreGone(t *testing.T) {
 	gone := []string{
 		"for one case: a run that is pinned", "a run that cannot have one is not there", "No end is copied from the log",
 		"a status that the act is not for", "no place for the value", "where nobody executes it, what carries",
-		"runs started here are not counted out", "is from which length on a wait", "interrupt signal received",
+		"runs started here are not counted out", "is from which length on a wait", "interrupt signal received", "no retry or resume can help",
 	}
 	for _, f := range append(files(t, ".go"), files(t, ".md")...) {
 		if f == "test/docs/shownby_test.go" {

@@ -61,7 +61,7 @@ func Explain(err error, c *Commands, inProgress func(id, owner string) string) *
 	if errors.As(err, &f) {
 		return f
 	}
-	f = &Failure{Code: "internal", Message: err.Error(), Exit: ExitFailed, Err: err}
+	f = &Failure{Code: "internal", Message: Flags(err.Error()), Exit: ExitFailed, Err: err}
 	var (
 		no         *durable.NotResumableError
 		ended      *durable.NotRunningError
@@ -106,7 +106,6 @@ func Explain(err error, c *Commands, inProgress func(id, owner string) string) *
 		explainEdit(f, edit, c)
 	case errors.As(err, &value):
 		refuse("refused")
-		f.Message = strings.Replace(f.Message, ". Force ", ". --force ", 1)
 	case errors.As(err, &at):
 		f.Code, f.Exit, f.Message = "checkpoint", ExitNotFound, strings.TrimSuffix(f.Message, ". List what there is with Engine.History")
 		f.Next = "List: " + c.Self("checkpoints", "list", at.RunID)
@@ -122,7 +121,7 @@ func Explain(err error, c *Commands, inProgress func(id, owner string) string) *
 
 // explainEdit says why a result is not edited.
 func explainEdit(f *Failure, edit *operate.EditError, c *Commands) {
-	f.Code, f.Exit, f.Message = "refused", ExitRefused, fmt.Sprintf("run %s: the result of %s cannot be edited: %s", edit.RunID, edit.Key, edit.Reason)
+	f.Code, f.Exit, f.Message = "refused", ExitRefused, fmt.Sprintf("run %s: the result of %s cannot be edited: %s", edit.RunID, edit.Key, Flags(edit.Reason))
 	f.Next = "Show it: " + c.Self("sessions", "show", edit.RunID)
 	if edit.Forceable {
 		f.Next = "With --force it is replaced all the same"

@@ -2,6 +2,7 @@ package show
 
 import (
 	"fmt"
+	"regexp"
 	"strings"
 	"time"
 
@@ -116,4 +117,18 @@ func OrNothing(list []string) []string {
 func FirstLine(text string) string {
 	first, _, _ := strings.Cut(strings.TrimSpace(text), "\n")
 	return first
+}
+
+// force finds where a text of the library names the option that is the flag --force here.
+var force = regexp.MustCompile(`\b(?:(?:Edit|Repair)Options\.)?Force (replaces|records|takes|starts|does)\b|\b(use|with) Force\b`)
+
+// Flags returns a text of the library with the names that its options have at a terminal.
+func Flags(text string) string {
+	return force.ReplaceAllStringFunc(text, func(found string) string {
+		m := force.FindStringSubmatch(found)
+		if m[1] != "" {
+			return "--force " + m[1]
+		}
+		return m[2] + " --force"
+	})
 }

@@ -48,7 +48,7 @@ func (r *Remote) said(err error) error {
 	case !errors.As(err, &e):
 		return err
 	}
-	f := &show.Failure{Code: show.OrElse(e.Code, "server"), Exit: show.ExitFailed, Message: e.Message, Next: show.Escape(e.Next), Err: err}
+	f := &show.Failure{Code: show.OrElse(e.Code, "server"), Exit: show.ExitFailed, Message: show.Flags(e.Message), Next: show.Escape(e.Next), Err: err}
 	switch {
 	case e.Code == "" && (e.Status == http.StatusBadGateway || e.Status == http.StatusServiceUnavailable || e.Status == http.StatusGatewayTimeout):
 		// A proxy answers in the place of the program.

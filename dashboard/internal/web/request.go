@@ -10,6 +10,8 @@ import (
 	"strconv"
 	"strings"
 	"unicode/utf8"
+
+	"github.com/holdfast-dev/holdfast/internal/guard"
 )
 
 // ReadJSON reads the body of a request into v; an empty body leaves v as it is. Fields
@@ -24,6 +26,9 @@ func ReadJSON(r *http.Request, v any) error {
 	}
 	if !utf8.Valid(body) { // the decoder would replace what is not: two ids, or two inputs, would become one
 		return BadRequest("the body is not valid UTF-8")
+	}
+	if guard.HalfCharacter(body) {
+		return BadRequest("the body has half of a surrogate pair, which is no character")
 	}
 	dec := json.NewDecoder(bytes.NewReader(body))
 	dec.DisallowUnknownFields()
