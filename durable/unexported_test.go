@@ -50,6 +50,8 @@ func TestAStructThatWouldLoseItsStateIsRefused(t *testing.T) {
 		"in a list":            {resultOf([]cursor{{1}}), "durable_test.cursor has no exported fields"},
 		"in a map":             {resultOf(map[string]*cursor{"a": {1}}), "durable_test.cursor has no exported fields"},
 		"encoded by a pointer": {resultOf(*big.NewInt(7)), "use *big.Int"},
+		"in an interface":      {resultOf[any](cursor{1}), "durable_test.cursor has no exported fields"},
+		"behind an interface":  {resultOf[any](&cursor{1}), "durable_test.cursor has no exported fields"},
 		"progress":             {func(ctx context.Context) error { return durable.Publish(ctx, "make", cursor{1}) }, "durable_test.cursor has no exported fields"},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -137,8 +137,12 @@ func (s *Sealer) EncodeAny(limit int, v any) ([]byte, error) {
 
 // encoded returns the encoding of v, unless that is too large.
 func (s *Sealer) encoded(info *typeInfo, v any, limit int) ([]byte, error) {
-	if info.hidden != nil && s.plainJSON {
-		return nil, info.hidden
+	hidden := info.hidden
+	if info.inside && v != nil {
+		hidden = infoOf(reflect.TypeOf(v)).hidden
+	}
+	if hidden != nil && s.plainJSON {
+		return nil, hidden
 	}
 	data, err := s.marshal(info, v)
 	if err != nil {

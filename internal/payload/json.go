@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"reflect"
+	"strings"
 	"unicode/utf8"
 
 	"github.com/holdfast-dev/holdfast/internal/envelope"
@@ -69,6 +70,8 @@ func (s *Sealer) EncodeEdited(id string, old *store.Event, value any, force bool
 	}
 	if a, b := KindOfJSON(was.Payload), KindOfJSON(raw); a != b && a != "null" && b != "null" && !force && (was.Type != typeOfRaw || old.Type == store.SignalReceived || old.Type == store.ChildFinished) {
 		return nil, fmt.Errorf("it is recorded as %s, %s, and the value is %s. Force replaces it all the same", OrUnknown(was.Type), a, b)
+	} else if b == "null" && a != "null" && !force && !s.mayBeNull(&was, old.Type) {
+		return nil, fmt.Errorf("it is recorded as %s, %s, and null is none: the code would read its zero value. Force replaces it all the same", OrUnknown(was.Type), a)
 	}
 	if len(raw) > s.maxPayload {
 		return nil, &SizeError{Size: len(raw), Limit: s.maxPayload}
@@ -81,6 +84,26 @@ func (s *Sealer) EncodeEdited(id string, old *store.Event, value any, force bool
 		return nil, err
 	}
 	return envelope.Seal(header, raw), nil
+}
+
+// mayBeNull reports whether null is a value of a recorded type, as MayBeNothing does, as far as
+// the name of that type and the recorded value tell. A named type with an object is taken for a
+// struct, and one with an array for a slice.
+func (s *Sealer) mayBeNull(was *envelope.Envelope, of store.Type) bool {
+	if d := s.Types.named(baseName(was.Type)); d != nil {
+		if t := d.shaped(was.Type); t != nil {
+			return MayBeNothing(t)
+		}
+	}
+	switch name := was.Type; {
+	case name == typeOfRaw:
+		return of != store.SignalReceived && of != store.ChildFinished || KindOfJSON(was.Payload) == "an array"
+	case strings.HasPrefix(name, "*"), strings.HasPrefix(name, "[]"), strings.HasPrefix(name, "map["), strings.HasPrefix(name, "interface {"):
+		return true
+	case strings.HasPrefix(name, "["):
+		return false
+	}
+	return KindOfJSON(was.Payload) == "an array"
 }
 
 // editedHeader returns the header of JSON that replaces what was recorded. The JSON is in

@@ -35,6 +35,8 @@ type typeInfo struct {
 	ownEncode, ownDecode bool
 	// hidden says that JSON keeps nothing of it; see flat.Hidden.
 	hidden error
+	// inside: it is an interface, and what is kept is for the type within to say.
+	inside bool
 }
 
 // header returns the beginning of the envelopes of a type with a codec.
@@ -56,7 +58,7 @@ func infoOf(t reflect.Type) *typeInfo {
 	}
 	i.times = mayHoldTimes(t, map[reflect.Type]bool{})
 	i.ownEncode, i.ownDecode = ownCode(t, map[reflect.Type]bool{})
-	i.hidden = flat.Hidden(t)
+	i.hidden, i.inside = flat.Hidden(t), t.Kind() == reflect.Interface
 	typeInfos.Store(t, i)
 	return i
 }
