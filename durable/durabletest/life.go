@@ -79,6 +79,7 @@ func (s *survival) finish(ctx context.Context, l *lived, stopped bool) (err erro
 	if l.record, err = s.read(ctx, l.data); err != nil {
 		return err
 	}
+	s.meets(l.record)
 	if s.world != nil {
 		l.world = fmt.Sprintf("%+v", s.world())
 	}

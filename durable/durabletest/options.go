@@ -116,7 +116,8 @@ func SameProcess() Option { return func(c *config) { c.sameProcess = true } }
 // depending on when their process ended. Steps that return something different each
 // time, such as a random number or the time, are recognised without it. Without a
 // name it applies to every call and to the outcome. What was recorded must be
-// replayed the same in any case.
+// replayed the same in any case. A name that no call of any of the runs has fails
+// the test: it is misspelt, or no longer needed.
 func Varies(steps ...string) Option {
 	return func(c *config) {
 		if c.varies == nil {

@@ -4,7 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"reflect"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -101,6 +103,7 @@ type survival struct {
 	birth *birth // birth of the runs that are compared
 
 	natural map[string]bool // keys of calls whose results differ on their own
+	met     map[string]bool // names and keys of the calls of all runs
 }
 
 func (s *survival) survive(ctx context.Context, f *fresh, logf func(string, ...any)) error {
@@ -132,6 +135,9 @@ func (s *survival) survive(ctx context.Context, f *fresh, logf func(string, ...a
 		return err
 	}
 	if err := s.stops(ctx, want); err != nil {
+		return err
+	}
+	if err := s.variesInVain(); err != nil {
 		return err
 	}
 	if s.sameProcess || f == nil {
@@ -257,9 +263,35 @@ func (s *survival) again(ctx context.Context, want *lived, logf func(string, ...
 
 // mayVary reports whether a call may have a different result.
 func (s *survival) mayVary(key string) bool {
+	return s.natural[key] || s.varies[""] || s.varies[nameOf(key)] || s.varies[key]
+}
+
+// nameOf returns the name of the call that has this key.
+func nameOf(key string) string {
 	name := key[strings.LastIndexByte(key, '/')+1:]
 	name, _, _ = strings.Cut(name, "#")
-	return s.natural[key] || s.varies[""] || s.varies[name] || s.varies[key]
+	return name
+}
+
+// meets notes which calls a run has made.
+func (s *survival) meets(r *record) {
+	if s.met == nil {
+		s.met = map[string]bool{}
+	}
+	for i := range r.calls {
+		s.met[r.calls[i].key], s.met[nameOf(r.calls[i].key)] = true, true
+	}
+}
+
+// variesInVain returns an error about a name of Varies that no run has met: nothing would
+// tell that it excuses nothing.
+func (s *survival) variesInVain() error {
+	for _, name := range slices.Sorted(maps.Keys(s.varies)) {
+		if name != "" && !s.met[name] {
+			return fmt.Errorf("durabletest: Varies names %q, and no call in any of the runs has that name or key. There were: %s", name, strings.Join(slices.Sorted(maps.Keys(s.met)), ", "))
+		}
+	}
+	return nil
 }
 
 // trial executes a run whose processes end as deaths says, and compares it with the
