@@ -11,7 +11,8 @@ import (
 )
 
 // Release returns the release of Holdfast that this program is built with, such as 0.1.0.
-// Between two releases it is the version of the module as Go stamps it.
+// Between two releases it is the version of the module as Go stamps it, and before the first
+// one 0.1.0-dev with the revision, if that is known: "0.1.0-dev (1f2e3d4c5b6a)".
 func Release() string { return host.Release() }
 
 // RunVersion returns the version of the code that executes the run that ctx belongs

@@ -6,7 +6,7 @@ import (
 	"sync"
 )
 
-// release is that of these sources: the newest heading of CHANGELOG.md.
+// release is the one that these sources become: the newest heading of CHANGELOG.md.
 const release = "0.1.0"
 
 const module = "github.com/holdfast-dev/holdfast"
@@ -16,26 +16,38 @@ const module = "github.com/holdfast-dev/holdfast"
 func Page(path string) string { return "https://" + module + "/blob/main/docs/" + path }
 
 // Release returns the release of Holdfast in this program, such as 0.1.0: the version of
-// its module as the go command has stamped it, or else that of the sources.
+// its module as the go command has stamped it. Sources without a release are 0.1.0-dev, the
+// one that they become, with their revision if it was stamped: "0.1.0-dev (1f2e3d4c5b6a)".
 var Release = sync.OnceValue(func() string {
 	info, ok := debug.ReadBuildInfo()
 	if !ok {
-		return release
+		return unreleased("")
 	}
 	return releaseIn(info)
 })
 
 // releaseIn reads the release from what was stamped on a program. A version of a module
-// without a tag before it, and a copy that replaces the module, say nothing about the
-// release; the sources do.
+// without a tag before it has the revision alone, and a copy that replaces the module says
+// nothing.
 func releaseIn(info *debug.BuildInfo) string {
 	for _, m := range append([]*debug.Module{&info.Main}, info.Deps...) {
 		if m.Path != module || m.Replace != nil {
 			continue
 		}
-		if v, ok := strings.CutPrefix(m.Version, "v"); ok && !strings.HasPrefix(v, "0.0.0-") {
+		switch v, ok := strings.CutPrefix(m.Version, "v"); {
+		case ok && strings.HasPrefix(v, "0.0.0-"):
+			return unreleased(v[strings.LastIndexByte(v, '-')+1:])
+		case ok:
 			return v
 		}
 	}
-	return release
+	return unreleased("")
+}
+
+// unreleased names sources without a release.
+func unreleased(revision string) string {
+	if revision == "" {
+		return release + "-dev"
+	}
+	return release + "-dev (" + revision + ")"
 }
