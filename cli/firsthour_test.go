@@ -100,7 +100,14 @@ func TestATerminalWithoutCodeIsNotNamedAsTheProgramThatResumes(t *testing.T) {
 	p, _ := served(d)
 	d.ok("durable --store shop.db run count --id sum --input '\"two\"' --detach")
 	require.Eventually(t, func() bool { return strings.Contains(d.ok("durable --store shop.db show sum").out, "Parked") }, 30*time.Second, 50*time.Millisecond)
-	require.NotContains(t, d.ok("durable --store shop.db show sum").out, "durable run count")
+	show := d.ok("durable --store shop.db show sum").out
+	require.NotContains(t, show, "durable run count")
+	require.NotContains(t, show, "Resume with")
+	require.Contains(t, show, "a resume alone does not help")
+	cancel := "durable cancel sum --store shop.db"
+	require.Contains(t, show, "Start another run with an input that fits, and end this one: "+cancel+"\n")
+	require.Contains(t, d.sh("durable --store shop.db stuck").out, "\t"+cancel+"\n")
+	d.ok(cancel)
 	require.NoError(t, p.cmd.Process.Kill())
 	_ = p.wait()
 }

@@ -262,7 +262,9 @@ func (c *invocation) parked(t target.Target, s *target.Run) error {
 		return f
 	}
 	next := "Show it: " + c.self("sessions", "show", s.ID)
-	if run := c.code(s); run != "" {
+	if s.UnreadInput() {
+		next = strings.Join(c.otherInput(s), "\n")
+	} else if run := c.code(s); run != "" {
 		next = "Resume with: " + run
 	}
 	return show.Refused(show.OrElse(s.Code, "interrupted"), next, "%s stopped, still resumable%s.", s.ID, show.Because(s.Reason))

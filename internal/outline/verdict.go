@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/holdfast-dev/holdfast/internal/count"
+	"github.com/holdfast-dev/holdfast/internal/history"
 	"github.com/holdfast-dev/holdfast/store"
 )
 
@@ -239,6 +240,8 @@ func (b *Builder) interruptedVerdict(o *Outline, v *Verdict) {
 		}
 		more := say("It goes on when somebody resumes it.")
 		switch {
+		case history.UnreadInput(row.Code, row.Reason):
+			more = say("It goes on when a program that can read it calls durable.Recover: a resume alone does not help.")
 		case row.Code == "unrecorded":
 			more = say("It goes on when another build calls durable.Recover, or when somebody resumes it.")
 		case tried(row.Code):

@@ -61,6 +61,10 @@ func Of(row *store.Run, code, reason string) Run {
 	case CodePaused:
 		s.Next = fmt.Sprintf("Engine.Unpause(ctx, %q)", row.ID)
 	case CodeUndecodable:
+		if history.UnreadInput(code, reason) {
+			s.Next = fmt.Sprintf("start another run with an input that the code can read, and Engine.Cancel(ctx, %q); or run a program that can read this one, then operate.On(engine).Resume", row.ID)
+			break
+		}
 		s.Next = fmt.Sprintf("run a program that can read it (Options.Types, Encrypt and Codec; the type in the code), then operate.On(engine).Resume(ctx, %q)", row.ID)
 	case CodeUnrecorded:
 		s.Next = fmt.Sprintf("mend what the reason names: durable.Recover of another build (Options.Build) then continues it, and operate.On(engine).Resume(ctx, %q) makes the call again at once", row.ID)

@@ -14,6 +14,7 @@ import (
 
 	"github.com/holdfast-dev/holdfast/cli/internal/show"
 	"github.com/holdfast-dev/holdfast/durable"
+	"github.com/holdfast-dev/holdfast/internal/history"
 	"github.com/holdfast-dev/holdfast/internal/outline"
 	"github.com/holdfast-dev/holdfast/internal/wire"
 	"github.com/holdfast-dev/holdfast/operate"
@@ -259,6 +260,9 @@ func (l *Local) Stuck(ctx context.Context, limit int) ([]Stuck, error) {
 
 // nextFor says what to do about a run that is stuck, as a command if one helps.
 func (l *Local) nextFor(ctx context.Context, one durable.Stuck) string {
+	if history.UnreadInput(one.Code, one.Reason) {
+		return l.commands.Self("cancel", one.RunID)
+	}
 	switch one.Code {
 	case durable.CodePaused:
 		return l.commands.Self("unpause", one.RunID)

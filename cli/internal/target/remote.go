@@ -13,6 +13,7 @@ import (
 	"github.com/holdfast-dev/holdfast/cli/internal/show"
 	"github.com/holdfast-dev/holdfast/client"
 	"github.com/holdfast-dev/holdfast/durable"
+	"github.com/holdfast-dev/holdfast/internal/history"
 	"github.com/holdfast-dev/holdfast/internal/outline"
 	"github.com/holdfast-dev/holdfast/operate"
 	"github.com/holdfast-dev/holdfast/store"
@@ -276,6 +277,9 @@ func (r *Remote) Stuck(ctx context.Context, _ int) ([]Stuck, error) {
 			next = r.commands.Self("unpause", one.RunID)
 		case durable.CodeQuarantined, durable.CodeUndecodable, durable.CodeDefinitionChanged, durable.CodeUnrecorded, operate.CodeOrphaned, durable.CodeChildMissing, durable.CodeChildNotRegistered, durable.CodeStranded:
 			next = r.commands.Self("resume", one.RunID, "--dry-run")
+		}
+		if history.UnreadInput(one.Code, one.Reason) {
+			next = r.commands.Self("cancel", one.RunID)
 		}
 		out = append(out, Stuck{ID: one.RunID, Workflow: one.Workflow, Code: one.Code, Reason: one.Reason, Next: next, Since: show.RFC3339(store.TimeOf(one.Since)), Moved: store.TimeOf(one.Since)})
 	}

@@ -9,6 +9,7 @@ import (
 	"github.com/holdfast-dev/holdfast/cli/internal/show"
 	"github.com/holdfast-dev/holdfast/client"
 	"github.com/holdfast-dev/holdfast/durable"
+	"github.com/holdfast-dev/holdfast/internal/history"
 	"github.com/holdfast-dev/holdfast/store"
 )
 
@@ -160,6 +161,9 @@ func (s *Run) locate(tail []store.Event, declared []string) {
 		s.Step, s.Key = 1, declared[0]
 	}
 }
+
+// UnreadInput reports whether it is parked because the code cannot read its input.
+func (s *Run) UnreadInput() bool { return history.UnreadInput(s.Code, s.Reason) }
 
 // judge clears Resumable for a run that has nothing to resume from: only --force
 // restarts it. tail is what locate was given.
