@@ -104,7 +104,8 @@ func splitEdit(text string) (key, value string, err error) {
 
 // forkNext says what continues a fork: a program that is started, or a person.
 func forkNext(c *invocation, t target.Target, id string) string {
-	if s, err := t.Run(c.ctx, id); err == nil && s.Resumable {
+	s, err := t.Run(c.ctx, id)
+	if l, isLocal := t.(*target.Local); err == nil && s.Resumable && !(isLocal && l.OthersTake(c.ctx, s)) {
 		if run := c.code(s); run != "" {
 			return "Resume with: " + run
 		}

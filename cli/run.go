@@ -140,7 +140,7 @@ func (c *invocation) run(workflow string, start target.NewRun, input string, det
 	}
 	id, err := t.Start(c.ctx, workflow, start)
 	if err != nil {
-		return c.notStarted(t, err)
+		return notStarted(c, t, err)
 	}
 	s, err := t.Run(c.ctx, id)
 	if err != nil {
@@ -156,45 +156,39 @@ func (c *invocation) run(workflow string, start target.NewRun, input string, det
 }
 
 // notStarted adds to the refusal of a start which run is in its way.
-func (c *invocation) notStarted(t target.Target, err error) error {
+func notStarted(c *invocation, t target.Target, err error) error {
 	if occupied := (*store.OccupiedError)(nil); errors.As(err, &occupied) {
 		return c.occupied(t, occupied)
 	}
+	f := c.explain(err)
 	if held := (*durable.ConflictError)(nil); errors.As(err, &held) && held.Dedup != "" {
-		f := c.explain(err)
 		f.Next = "Show it: " + c.self("sessions", "show", held.Holder)
-		return f
 	}
-	return err
+	return f
 }
 
 // checkInput refuses an input that the workflow cannot take, as far as its code is here, and
 // a start without any: a function that takes one would run with its zero value.
 func checkInput(t target.Target, workflow string, input json.RawMessage) error {
-	err := durable.ErrNotRegistered
-	var zero json.RawMessage
+	err, like := durable.ErrNotRegistered, json.RawMessage(nil)
 	if l, ok := t.(*target.Local); ok {
-		zero, err = operate.On(l.Engine).CheckInput(workflow, input)
+		like, err = operate.On(l.Engine).CheckInput(workflow, input)
 	}
-	const none = "; its zero value on purpose: --input null"
-	switch {
-	case errors.Is(err, durable.ErrNotRegistered) && input == nil:
-		f := show.Usage("no input is given, and it is not known here whether %s takes one", workflow)
-		f.Next = "Give it: --input JSON" + none
-		return f
-	case err == nil || errors.Is(err, durable.ErrNotRegistered):
+	unknown := errors.Is(err, durable.ErrNotRegistered)
+	if err == nil || unknown && input != nil {
 		return nil
-	case input == nil:
-		f := show.Usage("%s takes an input, and none is given", workflow)
-		if f.Next = "Give it: --input JSON" + none; zero != nil {
-			f.Next = "Give it with your values: --input " + show.Quote(string(zero)) + none
-		}
-		return f
 	}
-	f := show.Usage("%s", strings.TrimPrefix(err.Error(), "durable: "))
-	f.Message = strings.Replace(f.Message, ": "+store.ErrInvalid.Error(), "", 1)
-	if zero != nil {
-		f.Next = "It looks like this: --input " + show.Quote(string(zero))
+	f := show.Usage("%s takes an input, and none is given", workflow)
+	if unknown {
+		f.Message = "no input is given, and it is not known here whether " + workflow + " takes one"
+	}
+	shown := "JSON"
+	if like != nil {
+		shown = show.Quote(string(like))
+	}
+	if f.Next = "Give it: --input " + shown + " (with your values), or --input null for its zero value"; input != nil {
+		f.Message = strings.NewReplacer("durable: ", "", ": "+store.ErrInvalid.Error(), "").Replace(err.Error())
+		f.Next = "It is like --input " + shown
 	}
 	return f
 }

@@ -13,7 +13,7 @@ func TestARunIsNotStartedWithAnInputThatNobodyHasGiven(t *testing.T) {
 	d := newDesk(t)
 	for workflow, like := range map[string]string{"checkout": `'{"id":"","total":0}'`, "count": "0"} {
 		a := d.sh("shop durable run " + workflow + " --id new")
-		require.Equal(t, answer{"", workflow + " takes an input, and none is given\nGive it with your values: --input " + like + "; its zero value on purpose: --input null\n", 2}, a)
+		require.Equal(t, answer{"", workflow + " takes an input, and none is given\nGive it: --input " + like + " (with your values), or --input null for its zero value\n", 2}, a)
 	}
 	require.Equal(t, 3, d.sh("shop durable show new").code)
 	d.ok("shop durable run count --id zero --input null")
@@ -22,7 +22,7 @@ func TestARunIsNotStartedWithAnInputThatNobodyHasGiven(t *testing.T) {
 	p, url := served(d)
 	for _, place := range []string{"--store shop.db", "--server " + url} {
 		a := d.sh("durable " + place + " run broken --id new")
-		require.Equal(t, answer{"", "no input is given, and it is not known here whether broken takes one\nGive it: --input JSON; its zero value on purpose: --input null\n", 2}, a)
+		require.Equal(t, answer{"", "no input is given, and it is not known here whether broken takes one\nGive it: --input JSON (with your values), or --input null for its zero value\n", 2}, a)
 		require.Equal(t, 3, d.sh("durable "+place+" show new").code)
 		d.ok("durable " + place + " run count --input null")
 	}
@@ -39,7 +39,7 @@ func TestAnInputOfAnotherTypeIsRefusedWhereTheCodeIs(t *testing.T) {
 			require.Equal(t, 2, a.code, "%s%s", a.out, a.err)
 			require.Contains(t, a.err, "the input is no main.Order: ")
 			require.NotContains(t, a.err, "invalid argument")
-			require.Contains(t, a.err, "\nIt looks like this: --input '{\"id\":\"\",\"total\":0}'\n")
+			require.Contains(t, a.err, "\nIt is like --input '{\"id\":\"\",\"total\":0}'\n")
 		}
 	}
 	require.Equal(t, 3, d.sh("shop durable show new").code)

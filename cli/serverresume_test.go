@@ -102,7 +102,7 @@ func TestResumeOverAServerIsRefusedInItsWordsAndEndsWithZeroWhenItIsDone(t *test
 		}, 30*time.Second, 10*time.Millisecond, "%s %s", id, status)
 	}
 	until(begin(url, "order-42"), "order-42", "failed")
-	require.Equal(t, 1, d.sh("durable run broken --id order-38 --server "+url).code)
+	require.Equal(t, 1, d.sh("durable run broken --id order-38 --input null --server "+url).code)
 	p.signal(9)
 	p.wait()
 

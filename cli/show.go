@@ -12,7 +12,6 @@ import (
 	"github.com/holdfast-dev/holdfast/cli/internal/target"
 	"github.com/holdfast-dev/holdfast/durable"
 	"github.com/holdfast-dev/holdfast/internal/count"
-	"github.com/holdfast-dev/holdfast/internal/host"
 	"github.com/holdfast-dev/holdfast/internal/outline"
 	"github.com/holdfast-dev/holdfast/store"
 )
@@ -169,9 +168,7 @@ func showRun(c *invocation, s *target.Run, o *outline.Outline, resume string, ve
 		f := c.explain(s.Damage)
 		out.Printf("%s\n%s\n", show.Escape(f.Message), f.Next)
 	case s.UnreadInput():
-		for _, line := range c.otherInput(s) {
-			out.Printf("%s\n", line)
-		}
+		out.Printf("%s\n", otherInput(c, s))
 	case resume != "":
 		out.Printf("Resume with: %s\n", resume)
 	case s.Restart:
@@ -179,15 +176,6 @@ func showRun(c *invocation, s *target.Run, o *outline.Outline, resume string, ve
 		if s.Status != string(store.Failed) {
 			out.Printf("%s; durable.Recover restarts it there, too.\n", s.Starter())
 		}
-	}
-}
-
-// otherInput says what helps a run whose input the code cannot read. The same code cannot read
-// it when the run is resumed.
-func (c *invocation) otherInput(s *target.Run) []string {
-	return []string{
-		"Start another run with an input that fits, and end this one: " + c.self("cancel", s.ID),
-		"If the code should read it, mend that (" + host.Page("guides/changing-data.md") + "): the next program that calls durable.Recover continues the run.",
 	}
 }
 

@@ -7,7 +7,6 @@ import (
 	"reflect"
 	"strings"
 
-	"github.com/holdfast-dev/holdfast/internal/guard"
 	"github.com/holdfast-dev/holdfast/internal/history"
 	"github.com/holdfast-dev/holdfast/internal/payload"
 	"github.com/holdfast-dev/holdfast/store"
@@ -47,23 +46,6 @@ func (e *Engine) asked(ctx context.Context, row *store.Run) ([]history.Asked, er
 	}
 	open, err := history.AskedBy(p, &h.Run, waits, h.Inbox)
 	return open, damaged(err)
-}
-
-// maxSample limits the size of the sample of an answer that is kept with a wait, in
-// bytes.
-const maxSample = 4 << 10
-
-// sampleOf returns the JSON of the zero value of t, which shows what an answer
-// looks like; nil if that says nothing. It depends on the code alone.
-func sampleOf(t reflect.Type) json.RawMessage {
-	var b []byte
-	var err error
-	// A user's MarshalJSON may not expect a zero value.
-	fault := guard.Call(func() { b, err = json.Marshal(reflect.Zero(t).Interface()) })
-	if fault != nil || err != nil || len(b) > maxSample || string(b) == "null" {
-		return nil
-	}
-	return b
 }
 
 // readsAsItLooks reports whether only JSON of the same kind as the zero value of t

@@ -298,7 +298,7 @@ func (a *awaiting) open(c *call, wait *mail.Wait) (*store.Message, error) {
 	} else {
 		var sample json.RawMessage
 		if a.prompt != "" || a.call == history.CallWait && readsAsItLooks(a.wanted) {
-			sample = sampleOf(a.wanted)
+			sample = payload.Sample(a.wanted)
 		}
 		w := p.said()
 		w.Then = func(err error) {

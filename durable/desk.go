@@ -171,11 +171,11 @@ func (d operators) StartJSON(ctx context.Context, workflow, id string, input jso
 	return d.eng.startJSON(ctx, workflow, id, input, enqueue, options.([]StartOption))
 }
 
-func (d operators) Input(workflow string) (t reflect.Type, zero json.RawMessage) {
+func (d operators) Input(workflow string) reflect.Type {
 	if def := d.eng.program.defs.find(workflow, ""); def != nil {
-		return def.input, sampleOf(def.input)
+		return def.input
 	}
-	return nil, nil
+	return nil
 }
 
 func (d operators) Pause(ctx context.Context, id string, m history.MessageData) error {

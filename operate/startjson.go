@@ -42,10 +42,12 @@ func (op *Operator) EnqueueJSON(ctx context.Context, workflow, id string, input 
 // Errors: durable.ErrNotRegistered when the code is not in this engine; durable.ErrInvalid;
 // those of a codec.
 func (op *Operator) CheckInput(workflow string, input json.RawMessage) (zero json.RawMessage, err error) {
-	t, zero := op.desk.Input(workflow)
-	switch {
-	case t == nil:
+	t := op.desk.Input(workflow)
+	if t == nil {
 		return nil, fmt.Errorf("%w: the code of workflow %q is not here", durable.ErrNotRegistered, workflow)
+	}
+	zero = payload.Sample(t)
+	switch {
 	case len(input) == 0 && !payload.MayBeNothing(t):
 		return zero, fmt.Errorf("durable: workflow %s takes a %s, and no input is given: %w", workflow, t, durable.ErrInvalid)
 	}

@@ -125,9 +125,8 @@ type Engine interface {
 	// []durable.StartOption.
 	StartJSON(ctx context.Context, workflow, id string, input json.RawMessage, enqueue bool, options any) (string, error)
 
-	// Input returns the type of the input of a workflow, and its zero value as JSON, nil if
-	// that says nothing; a nil type if its code is not here.
-	Input(workflow string) (t reflect.Type, zero json.RawMessage)
+	// Input returns the type of the input of a workflow; nil if its code is not here.
+	Input(workflow string) reflect.Type
 
 	// Schedules are the acts on schedules; nil: the store keeps none.
 	Schedules() *schedules.Acts

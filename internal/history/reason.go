@@ -1,8 +1,6 @@
 package history
 
 import (
-	"strings"
-
 	"encoding/json"
 	"fmt"
 
@@ -69,10 +67,4 @@ type Error struct {
 	Go        string   `json:"go,omitempty"`
 	Permanent bool     `json:"permanent,omitempty"` // of the outermost only
 	Causes    []*Error `json:"causes,omitempty"`
-}
-
-// UnreadInput reports whether a run was parked with this code and reason because the code that
-// took it cannot read its input: the same code cannot when the run is resumed, either.
-func UnreadInput(code, reason string) bool {
-	return code == "undecodable" && strings.Contains(reason, ": the checkpoint of the input holds ")
 }

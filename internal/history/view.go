@@ -118,3 +118,8 @@ func (v *View) PausedToJump(inbox []store.Message) bool {
 	}
 	return paused && toJump
 }
+
+// UnreadInput: a run was parked with this code and reason because its code cannot read its input.
+func UnreadInput(code, reason string) bool {
+	return code == "undecodable" && strings.Contains(reason, ": the checkpoint of the input holds ")
+}

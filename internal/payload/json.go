@@ -86,9 +86,8 @@ func (s *Sealer) EncodeEdited(id string, old *store.Event, value any, force bool
 	return envelope.Seal(header, raw), nil
 }
 
-// mayBeNull reports whether null is a value of a recorded type, as MayBeNothing does, as far as
-// the name of that type and the recorded value tell. A named type with an object is taken for a
-// struct, and one with an array for a slice.
+// mayBeNull is MayBeNothing of a recorded type, as far as its name and the recorded value tell:
+// a named type with an object is taken for a struct, and one with an array for a slice.
 func (s *Sealer) mayBeNull(was *envelope.Envelope, of store.Type) bool {
 	if d := s.Types.named(baseName(was.Type)); d != nil {
 		if t := d.shaped(was.Type); t != nil {
@@ -188,4 +187,16 @@ func MayBeNothing(t reflect.Type) bool {
 		}
 	}
 	return reflect.PointerTo(t).Implements(reflect.TypeFor[json.Unmarshaler]())
+}
+
+// Sample returns the JSON of the zero value of t, which shows what a value looks like; nil if
+// that says nothing. It depends on the code alone, and has at most 4 KiB, as it is kept with waits.
+func Sample(t reflect.Type) (b json.RawMessage) {
+	var err error
+	// A user's MarshalJSON may not expect a zero value.
+	fault := guard.Call(func() { b, err = json.Marshal(reflect.Zero(t).Interface()) })
+	if fault != nil || err != nil || len(b) > 4<<10 || string(b) == "null" {
+		return nil
+	}
+	return b
 }

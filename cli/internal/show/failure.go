@@ -72,7 +72,6 @@ func Explain(err error, c *Commands, inProgress func(id, owner string) string) *
 		at         *operate.CheckpointError
 		owned      *store.OwnedError
 		edit       *operate.EditError
-		value      *durable.EncodeError
 		unrecorded *durable.UnrecordedError
 	)
 	refuse := func(code string) { f.Code, f.Exit = code, ExitRefused }
@@ -104,8 +103,6 @@ func Explain(err error, c *Commands, inProgress func(id, owner string) string) *
 		f.Next = "Mend the cause, then: " + c.Self("resume", unrecorded.RunID)
 	case errors.As(err, &edit):
 		explainEdit(f, edit, c)
-	case errors.As(err, &value):
-		refuse("refused")
 	case errors.As(err, &at):
 		f.Code, f.Exit, f.Message = "checkpoint", ExitNotFound, strings.TrimSuffix(f.Message, ". List what there is with Engine.History")
 		f.Next = "List: " + c.Self("checkpoints", "list", at.RunID)
@@ -137,6 +134,7 @@ func explainKind(f *Failure, err error, c *Commands) *Failure {
 	var (
 		damaged    *durable.DamagedError
 		unreadable *durable.UndecodableError
+		value      *durable.EncodeError
 		schema     *store.SchemaError
 		paused     *durable.NotPausedError
 	)
@@ -148,7 +146,7 @@ func explainKind(f *Failure, err error, c *Commands) *Failure {
 	case errors.Is(err, durable.ErrConflict), errors.Is(err, store.ErrExists):
 		refuse("conflict")
 		f.Next = "Choose another id."
-	case errors.Is(err, operate.ErrUnrepairable), errors.Is(err, durable.ErrUnrecoverable), errors.Is(err, store.ErrStatus), errors.Is(err, durable.ErrNotRegistered):
+	case errors.As(err, &value), errors.Is(err, operate.ErrUnrepairable), errors.Is(err, durable.ErrUnrecoverable), errors.Is(err, store.ErrStatus), errors.Is(err, durable.ErrNotRegistered):
 		refuse("refused")
 	case errors.Is(err, operate.ErrBadFile):
 		refuse("bad_file")

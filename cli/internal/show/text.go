@@ -1,6 +1,7 @@
 package show
 
 import (
+	"cmp"
 	"fmt"
 	"regexp"
 	"strings"
@@ -89,12 +90,7 @@ func Because(reason string) string {
 }
 
 // OrElse returns s, or other where s is empty.
-func OrElse(s, other string) string {
-	if s == "" {
-		return other
-	}
-	return s
-}
+func OrElse(s, other string) string { return cmp.Or(s, other) }
 
 // List returns a list that JSON shows as [] and not as null when it is empty.
 func List(list []string) []string {
@@ -119,16 +115,7 @@ func FirstLine(text string) string {
 	return first
 }
 
-// force finds where a text of the library names the option that is the flag --force here.
-var force = regexp.MustCompile(`\b(?:(?:Edit|Repair)Options\.)?Force (replaces|records|takes|starts|does)\b|\b(use|with) Force\b`)
-
 // Flags returns a text of the library with the names that its options have at a terminal.
-func Flags(text string) string {
-	return force.ReplaceAllStringFunc(text, func(found string) string {
-		m := force.FindStringSubmatch(found)
-		if m[1] != "" {
-			return "--force " + m[1]
-		}
-		return m[2] + " --force"
-	})
-}
+func Flags(text string) string { return force.ReplaceAllString(text, "${2}--force${1}") }
+
+var force = regexp.MustCompile(`\b(?:(?:Edit|Repair)Options\.)?Force( replaces| records| takes| starts| does)\b|\b(use |with )Force\b`)
