@@ -198,24 +198,3 @@ func handOver(c *invocation, l *target.Local, m *many, try func(each func(id str
 	sayUntaken(c, unserved...)
 	return err
 }
-
-// untaken returns the workflow of a run that no live program takes; empty: one does, or the run
-// has ended.
-func untaken(c *invocation, t target.Target, id string) string {
-	l, isLocal := t.(*target.Local)
-	if !isLocal {
-		return "" // the server is a live program
-	}
-	if s, err := l.Run(c.ctx, id); err == nil && !s.Terminal() && !l.OthersTake(c.ctx, s) {
-		return s.Workflow
-	}
-	return ""
-}
-
-// sayUntaken says of which workflows no live program takes runs.
-func sayUntaken(c *invocation, workflows ...string) {
-	workflows = slices.DeleteFunc(workflows, func(w string) bool { return w == "" })
-	if len(workflows) > 0 {
-		c.say("No live program takes runs of %s: they go on when one starts and calls durable.Recover.", show.Escape(strings.Join(workflows, ", ")))
-	}
-}

@@ -15,7 +15,6 @@ import (
 
 	"github.com/holdfast-dev/holdfast/cli/internal/show"
 	"github.com/holdfast-dev/holdfast/cli/internal/target"
-	"github.com/holdfast-dev/holdfast/internal/host"
 	"github.com/holdfast-dev/holdfast/internal/outline"
 	"github.com/holdfast-dev/holdfast/internal/termview"
 	"github.com/holdfast-dev/holdfast/operate"
@@ -252,13 +251,6 @@ type result struct {
 	Resume string          `json:"resume_command,omitempty"`
 }
 
-// otherInput says what helps a run whose input the code cannot read. The same code cannot read
-// it when the run is resumed.
-func otherInput(c *invocation, s *target.Run) string {
-	return "Start another run with an input that fits, and end this one: " + c.self("cancel", s.ID) +
-		"\nIf the code should read it, mend that (" + host.Page("guides/changing-data.md") + "): the next program that calls durable.Recover continues the run."
-}
-
 // parked says why a run has stopped, and how to resume it once the cause is removed.
 func (c *invocation) parked(t target.Target, s *target.Run) error {
 	if s.Paused {
@@ -270,8 +262,8 @@ func (c *invocation) parked(t target.Target, s *target.Run) error {
 		return f
 	}
 	next := "Show it: " + c.self("sessions", "show", s.ID)
-	if s.UnreadInput() {
-		next = otherInput(c, s)
+	if other := s.OtherInput(c.commands); other != "" {
+		next = other
 	} else if run := c.code(s); run != "" {
 		next = "Resume with: " + run
 	}

@@ -167,8 +167,8 @@ func showRun(c *invocation, s *target.Run, o *outline.Outline, resume string, ve
 	case s.Damage != nil:
 		f := c.explain(s.Damage)
 		out.Printf("%s\n%s\n", show.Escape(f.Message), f.Next)
-	case s.UnreadInput():
-		out.Printf("%s\n", otherInput(c, s))
+	case s.OtherInput(c.commands) != "":
+		out.Printf("%s\n", s.OtherInput(c.commands))
 	case resume != "":
 		out.Printf("Resume with: %s\n", resume)
 	case s.Restart:

@@ -10,6 +10,7 @@ import (
 	"github.com/holdfast-dev/holdfast/client"
 	"github.com/holdfast-dev/holdfast/durable"
 	"github.com/holdfast-dev/holdfast/internal/history"
+	"github.com/holdfast-dev/holdfast/internal/host"
 	"github.com/holdfast-dev/holdfast/store"
 )
 
@@ -162,8 +163,15 @@ func (s *Run) locate(tail []store.Event, declared []string) {
 	}
 }
 
-// UnreadInput reports whether it is parked because the code cannot read its input.
-func (s *Run) UnreadInput() bool { return history.UnreadInput(s.Code, s.Reason) }
+// OtherInput says what helps a run that is parked because the code cannot read its input; empty:
+// it is not. The same code cannot read it when the run is resumed.
+func (s *Run) OtherInput(c *show.Commands) string {
+	if !history.UnreadInput(s.Code, s.Reason) {
+		return ""
+	}
+	return "Start another run with an input that fits, and end this one: " + c.Self("cancel", s.ID) +
+		"\nIf the code should read it, mend that (" + host.Page("guides/changing-data.md") + "): the next program that calls durable.Recover continues the run."
+}
 
 // judge clears Resumable for a run that has nothing to resume from: only --force
 // restarts it. tail is what locate was given.
