@@ -175,8 +175,11 @@ func checkInput(t target.Target, workflow string, input json.RawMessage) error {
 		like, err = operate.On(l.Engine).CheckInput(workflow, input)
 	}
 	unknown := errors.Is(err, durable.ErrNotRegistered)
-	if err == nil || unknown && input != nil {
+	switch {
+	case err == nil, unknown && input != nil:
 		return nil
+	case !unknown && !errors.Is(err, durable.ErrInvalid):
+		return err
 	}
 	f := show.Usage("%s takes an input, and none is given", workflow)
 	if unknown {
