@@ -15,7 +15,8 @@
 //	            crash before and after each durable write
 //	proof       real processes, killed with SIGKILL or stopped past their lease
 //	chaos       processes of one program, killed, stopped, cut off, restarted ("make chaos")
-//	failover    the primary of PostgreSQL killed under load, and its replica promoted
+//	failover    the primary of PostgreSQL killed under load, and what else a server, a cluster,
+//	            a pooler and the network between do to a program
 //	statements  each statement of the PostgreSQL store made to fail, with each class of error
 //	syscalls    each write and sync of SQLite made to fail, by strace
 //	traceproof  the OpenTelemetry trace of a run that several killed processes execute
@@ -27,15 +28,17 @@
 // Helpers:
 //
 //	pgtest      a real PostgreSQL server for tests; pgtest/cmd/withpostgres shares one
-//	            among the processes of a "go test", pgtest/proxy breaks connections
+//	            among the processes of a "go test", pgtest/proxy breaks connections,
+//	            pgtest/wire is a network that is cut
+//	patroni     a cluster of three PostgreSQL servers under Patroni and etcd
 //	tried       collects how much the tests have tried, for docs/proof.md
 //	otlptest    a receiver of OpenTelemetry's OTLP/HTTP
 //	tracecheck  compares a trace with the history of its run
 //	tracedemo   a program: the trace of a killed run in a real Jaeger ("make trace-demo")
 //	browsertest finds or installs a browser
 //	order       a program: which packages "make test" runs first, and how many at a time
-//	leftout     a program: which tests "make test" left out, and how to have them
-//	syspackage  installs a system package for pgtest and browsertest
+//	leftout     a program: which tests "make test" and "make soak" left out, and how to have them
+//	syspackage  installs a system package for pgtest, patroni and browsertest
 //
 // The store that crashes at a chosen write, which many of these tests use, is
 // internal/crashstore, because durable/durabletest is made of it too.

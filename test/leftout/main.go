@@ -1,4 +1,4 @@
-// Command leftout says at the end of `make test` which tests were left out for want of
+// Command leftout says at the end of `make test` and `make soak` which tests were left out for want of
 // a browser, a server, strace, memory or rights: go test shows no output of a package that has not failed.
 package main
 
@@ -9,6 +9,7 @@ import (
 	"runtime"
 
 	"github.com/holdfast-dev/holdfast/test/browsertest"
+	"github.com/holdfast-dev/holdfast/test/patroni"
 	"github.com/holdfast-dev/holdfast/test/pgtest"
 )
 
@@ -34,7 +35,7 @@ func main() {
 		return line, err
 	}
 	failed := false
-	for _, leftOut := range []func() (string, error){pgtest.MemoryLeftOut, rooted, browser, pgtest.LeftOut, traced} {
+	for _, leftOut := range []func() (string, error){pgtest.MemoryLeftOut, rooted, browser, pgtest.LeftOut, pgtest.DiskLeftOut, pgtest.PoolerLeftOut, patroni.LeftOut, traced} {
 		line, err := leftOut()
 		if err != nil {
 			fmt.Fprintln(os.Stderr, err)

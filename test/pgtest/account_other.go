@@ -8,7 +8,7 @@ import (
 	"os/exec"
 )
 
-var killed = os.Kill
+var killed, reload = os.Kill, os.Kill
 
 func (m Mode) signal() os.Signal { return os.Kill }
 

@@ -13,7 +13,10 @@ import (
 	"syscall"
 )
 
-const killed = syscall.SIGKILL
+const (
+	killed = syscall.SIGKILL
+	reload = syscall.SIGHUP
+)
 
 func (m Mode) signal() os.Signal {
 	switch m {

@@ -27,6 +27,7 @@ type Cluster struct {
 	password string
 	as       *account // the user that the server runs as; nil: the current user
 	server   *server  // nil while stopped
+	settings []string // beyond those of start, name=value
 }
 
 // server is one life of the server process, with its watchdog.
@@ -105,8 +106,7 @@ func (c *Cluster) cheapPassword() {
 	_, _ = db.ExecContext(ctx, "ALTER ROLE postgres PASSWORD "+pq.QuoteLiteral(c.password))
 }
 
-func (c *Cluster) data() string { return filepath.Join(c.dir, "data") }
-func (c *Cluster) log() string  { return filepath.Join(c.dir, "log") }
+func (c *Cluster) log() string { return filepath.Join(c.dir, "log") }
 
 func (c *Cluster) init() error {
 	pw := filepath.Join(c.dir, "pw")
@@ -120,7 +120,7 @@ func (c *Cluster) init() error {
 	defer cancel()
 	// Plain passwords, because connections are many and short, and never leave the
 	// machine. No sync: the directory is worth nothing if the machine fails now.
-	cmd := exec.CommandContext(ctx, filepath.Join(c.bin, "initdb"), "-D", c.data(), "-U", "postgres",
+	cmd := exec.CommandContext(ctx, filepath.Join(c.bin, "initdb"), "-D", c.Data(), "-U", "postgres",
 		"-A", "password", "--pwfile", pw, "-E", "UTF8", "--locale", "C", "--no-sync")
 	cmd.Dir = c.dir
 	c.as.run(cmd)
@@ -164,12 +164,21 @@ func (c *Cluster) Restart() error {
 	}
 }
 
+// Set gives the server further settings, name=value, at its next start.
+func (c *Cluster) Set(settings ...string) { c.settings = append(c.settings, settings...) }
+
+// Data returns the directory of the server's data.
+func (c *Cluster) Data() string { return filepath.Join(c.dir, "data") }
+
 func (c *Cluster) start() error {
 	// The view of all locks, which each heartbeat reads, costs as much as the tables behind it
 	// are large, and they are as large as the connections and the locks of each allow.
-	args := []string{"-c", supervise, "sh", c.dir, filepath.Join(c.bin, "postgres"), "-D", c.data(), "-p", strconv.Itoa(c.port),
+	args := []string{"-c", supervise, "sh", c.dir, filepath.Join(c.bin, "postgres"), "-D", c.Data(), "-p", strconv.Itoa(c.port),
 		"-h", "127.0.0.1", "-k", "", "-c", "fsync=on", "-c", "shared_buffers=64MB",
 		"-c", "max_connections=1000", "-c", "max_locks_per_transaction=10", "-c", "max_pred_locks_per_transaction=10"}
+	for _, setting := range c.settings {
+		args = append(args, "-c", setting)
+	}
 	cmd := exec.Command("/bin/sh", args...)
 	cmd.Dir = c.dir
 	// Of its own group, so that Ctrl-C reaches it only through the pipe.
@@ -281,7 +290,11 @@ func (c *Cluster) Close() error {
 
 // LogTail returns the last n lines of the server's log.
 func (c *Cluster) LogTail(n int) string {
-	b, err := os.ReadFile(c.log())
+	return tailOf(c.log(), n)
+}
+
+func tailOf(file string, n int) string {
+	b, err := os.ReadFile(file)
 	if err != nil {
 		return err.Error()
 	}

@@ -25,7 +25,7 @@ func (c *Cluster) Replica(instead *Cluster) (*Cluster, error) {
 	ctx, cancel := context.WithTimeout(context.Background(), startTimeout)
 	defer cancel()
 	// -R writes down where the primary is, and how to get in.
-	cmd := exec.CommandContext(ctx, filepath.Join(c.bin, "pg_basebackup"), "-D", r.data(), "-d", c.DSN(), "-R", "-X", "stream", "-c", "fast", "--no-sync")
+	cmd := exec.CommandContext(ctx, filepath.Join(c.bin, "pg_basebackup"), "-D", r.Data(), "-d", c.DSN(), "-R", "-X", "stream", "-c", "fast", "--no-sync")
 	cmd.Dir = dir
 	c.as.run(cmd)
 	if out, err := cmd.CombinedOutput(); err != nil {
