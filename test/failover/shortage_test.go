@@ -206,12 +206,19 @@ func disk(t *testing.T) shortage {
 // when there is room.
 func walDisk(t *testing.T) shortage {
 	c := pgtest.Start(t)
-	c.Set("max_wal_size=48MB", "min_wal_size=32MB")
-	d := c.Confine(t, "pg_wal", 80)
+	c.Set("max_wal_size=1GB", "min_wal_size=32MB") // no checkpoint that makes room
+	d := c.Confine(t, "pg_wal", 128)
 	return shortage{
 		cluster: c, dsn: c.DSN(),
 		begins: func(p *program) {
 			require.NoError(t, d.Fill())
+			db, err := sql.Open("postgres", c.DSN())
+			require.NoError(t, err)
+			defer db.Close()
+			require.Eventually(t, func() bool {
+				_, err := db.Exec("SELECT pg_switch_wal()") // what is left of the present file is not used
+				return err != nil
+			}, time.Minute, 50*time.Millisecond)
 			p.stands()
 		},
 		ends: func() {
