@@ -286,10 +286,9 @@ func (c *Cluster) Healthy(t testing.TB) *Node {
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
 	for {
-		n := c.Leader()
-		var err error
+		n, err := c.Leader(), c.restart()
 		if n != nil {
-			if err = errors.Join(c.follow(ctx, n), c.mayFollow()); err == nil {
+			if err = errors.Join(err, c.follow(ctx, n), c.mayFollow()); err == nil {
 				return n
 			}
 		}
@@ -300,6 +299,17 @@ func (c *Cluster) Healthy(t testing.TB) *Node {
 		case <-time.After(200 * time.Millisecond):
 		}
 	}
+}
+
+// restart starts each Patroni again that has ended by itself, as systemd does.
+func (c *Cluster) restart() error {
+	var errs []error
+	for _, n := range c.nodes {
+		if n.patroni != nil && n.patroni.Ended() {
+			errs = append(errs, n.startPatroni())
+		}
+	}
+	return errors.Join(errs...)
 }
 
 // mayFollow looks whether a replica may be promoted. In synchronous mode that is one which

@@ -113,6 +113,16 @@ type Program struct {
 // Signal sends the program a signal.
 func (p *Program) Signal(s os.Signal) error { return p.cmd.Process.Signal(s) }
 
+// Ended reports whether the program has ended.
+func (p *Program) Ended() bool {
+	select {
+	case <-p.done:
+		return true
+	default:
+		return false
+	}
+}
+
 // Kill ends the program with SIGKILL, and returns when it has ended.
 func (p *Program) Kill() error {
 	if err := p.Signal(killed); err != nil && !errors.Is(err, os.ErrProcessDone) {
