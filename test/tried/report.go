@@ -37,9 +37,9 @@ var proofs = []proof{
 	{"owners", "processes stopped beyond their lease or cut off, whose bodies are still running", "G4", "test/proof.TestWhoHasLostARunBeginsNothingMoreAndEndsWhatItHasBegun", ""},
 	{"chaos", "processes of a program that uses the whole API, killed, stopped, ended, cut off; servers restarted; files locked and copied", "G1–G4, G10", "test/chaos.TestChaosLosesAndDoublesNothing", ""},
 	{"failover", "the primary of PostgreSQL killed under load, and its replica promoted", "G1, G4", "test/failover.TestAFailoverUnderLoad", ""},
-	{"patroni", "the leader of a cluster of three under Patroni and etcd killed under load, its server alone killed, and a switch-over", "G1, G4", "test/failover.TestTheLeaderOfAClusterUnderPatroniIsKilled", ""},
+	{"patroni", "the leader under Patroni and etcd killed under load, its server killed alone, and switched over", "G1, G4", "test/failover.TestTheLeaderOfAClusterUnderPatroniIsKilled", ""},
 	{"sides", "replicas of the program on both sides of a cut: from one server, and between the data centres of a cluster", "G1, G4", "test/failover.TestReplicasOnBothSidesOfACut", "TestADataCentreIsCutOff"},
-	{"pooler", "PgBouncer, and the server behind it, killed under load, and a failover behind it", "G1, G4", "test/failover.TestPgBouncerAndTheServersBehindItAreKilled", ""},
+	{"pooler", "PgBouncer, and the server behind it, killed under load; a failover behind it", "G1, G4", "test/failover.TestPgBouncerAndTheServersBehindItAreKilled", ""},
 	{"shortages", "PostgreSQL out of connections, of disk and of room for its log, or read-only, for longer than the lease", "G1, G4", "test/failover.TestAServerThatIsShortOfSomethingForLongerThanTheLease", ""},
 	{"traces", "the trace of a run whose processes are killed at random, compared with the history", "G6", "test/traceproof.TestTheTraceOfSevenLivesThatAreKilledAtRandomEqualsTheHistory", ""},
 }
