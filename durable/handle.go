@@ -146,13 +146,14 @@ func (w *watchers) wait(ctx context.Context, id string, r *run) ([]byte, payload
 	return w.waitElsewhere(ctx, id)
 }
 
-// wentOn reports whether a run whose execution came to nothing was resumed since.
+// wentOn reports whether a run whose execution came to nothing went on since: it was resumed, or
+// another executor has ended it. Its end here has raised its epoch once, if there was one.
 func (w *watchers) wentOn(ctx context.Context, r *run) bool {
 	if r.outcome.status == store.Completed {
 		return false
 	}
 	h, err := w.eng.store.Load(ctx, r.id, store.Cursor{NoEvents: true, AfterMessage: math.MaxInt64})
-	return err == nil && (h.Run.Resumes != r.row.Resumes || r.outcome.status.Terminal() && h.Run.Status != r.outcome.status)
+	return err == nil && (h.Run.Resumes != r.row.Resumes || h.Run.Epoch > r.row.Epoch+1)
 }
 
 // awaitEnd waits until the execution is over, or the engine is closed: an execution
