@@ -17,6 +17,7 @@ import (
 	"github.com/holdfast-dev/holdfast/internal/guard"
 	"github.com/holdfast-dev/holdfast/internal/history"
 	"github.com/holdfast-dev/holdfast/internal/payload"
+	"github.com/holdfast-dev/holdfast/internal/stuck"
 	"github.com/holdfast-dev/holdfast/store"
 )
 
@@ -65,7 +66,7 @@ func (f Failure) Output(v any) (ok bool, err error) {
 		return false, fmt.Errorf("durable: Output needs a pointer that is not nil, and got a %T: %w", v, ErrInvalid)
 	}
 	if recorded, err := f.run.eng.sealer.Decode(f.at, f.output, v); err != nil {
-		return false, f.run.undecodable(fmt.Sprintf("%s, output of attempt %d", f.at.Key, f.Attempt), recorded, t.Elem(), err)
+		return false, f.run.undecodable(stuck.NameOfOutput(f.at.Key, f.Attempt), recorded, t.Elem(), err)
 	}
 	return true, nil
 }

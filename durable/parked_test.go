@@ -2,6 +2,7 @@ package durable_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"testing"
 	"testing/synctest"
@@ -10,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/holdfast-dev/holdfast/durable"
+	"github.com/holdfast-dev/holdfast/operate"
 	"github.com/holdfast-dev/holdfast/store"
 )
 
@@ -148,29 +150,166 @@ func TestRecoverLeavesParkedRunsToAPersonUnderTheirPolicy(t *testing.T) {
 	})
 }
 
-// The mail of a run is no part of its history, which is all that a rehearsal reads.
+// The mail of a run is no part of its history: a rehearsal looks at what its waits would get.
 func TestRecoverWritesNothingAboutARunWhoseMailItCannotRead(t *testing.T) {
-	inWorld(t, func(t *testing.T, w *world) {
-		waiting := durable.Define("w", func(ctx context.Context, _ int) (string, error) { return durable.Await[string](ctx, "s") })
-		w.boot(t, with(waiting))
-		start(t, w, waiting, "r", 0)
-		synctest.Wait()
-		old := w.eng
-		w.boot(t, encrypted(keysOf("k1")))
-		require.NoError(t, w.eng.Signal(w.ctx(), "r", "s", "hello"))
-		require.Equal(t, durable.CodeUndecodable, w.eventually("r", store.Interrupted).Code)
-		require.NoError(t, old.Close())
-		before := w.row("r").Last.Seq
-		for range 3 {
-			report := w.reboot(t, with(waiting))
-			require.Empty(t, report.Unparked)
-			require.Len(t, report.Stuck, 1)
-			synctest.Wait()
+	await := func(ctx context.Context) (string, error) { return durable.Await[string](ctx, "s") }
+	request := func(ctx context.Context) (string, error) {
+		q, err := durable.AwaitRequest[string](ctx, "s")
+		if err != nil {
+			return "", err
 		}
-		require.Equal(t, before, w.row("r").Last.Seq, "nothing is written about what does not fit")
-		w.reboot(t, encrypted(keysOf("k1"), waiting))
-		out, err := wait(t, w, waiting, "r")
-		require.NoError(t, err)
-		require.Equal(t, "hello", out)
-	})
+		return q.Value, q.Reply(ctx, 1)
+	}
+	child := durable.Define("child", func(ctx context.Context, _ int) (string, error) { return "hello", nil })
+	signal := func(w *world) error { return w.eng.Signal(w.ctx(), "r", "s", "hello") }
+	ask := func(w *world) error {
+		ctx, stop := context.WithTimeout(w.ctx(), time.Second)
+		defer stop()
+		_, err := durable.Request[int](ctx, "r", "s", "hello")
+		if errors.Is(err, context.DeadlineExceeded) {
+			return nil // nobody can read it
+		}
+		return err
+	}
+	coded := func(defs ...durable.Definition) durable.Options {
+		o := with(defs...)
+		o.Codec = namedJSON{durable.JSON()}
+		return o
+	}
+	keyed := func(defs ...durable.Definition) durable.Options { return encrypted(keysOf("k1"), defs...) }
+	for name, c := range map[string]struct {
+		fn    func(ctx context.Context) (string, error)
+		send  func(w *world) error
+		early bool // it comes before the run waits for it
+		other func(defs ...durable.Definition) durable.Options
+	}{
+		"a key":                             {await, signal, false, keyed},
+		"a codec":                           {await, signal, false, coded},
+		"a codec, before the wait":          {await, signal, true, coded},
+		"a request":                         {request, ask, false, coded},
+		"a request, before the run waits":   {request, ask, true, coded},
+		"the outcome of a child, and a key": {nil, nil, false, keyed},
+	} {
+		t.Run(name, func(t *testing.T) {
+			inWorld(t, func(t *testing.T, w *world) {
+				waiting := durable.Define("w", func(ctx context.Context, _ int) (string, error) {
+					if c.fn == nil {
+						h, err := durable.Ref[int, string]("child").Enqueue(ctx, "c", 0)
+						if err != nil {
+							return "", err
+						}
+						return h.Wait(ctx)
+					}
+					if c.early {
+						if err := durable.Sleep(ctx, 5*time.Second); err != nil {
+							return "", err
+						}
+					}
+					return c.fn(ctx)
+				})
+				w.boot(t, with(waiting))
+				start(t, w, waiting, "r", 0)
+				synctest.Wait()
+				old := w.eng
+				if c.send == nil {
+					w.boot(t, c.other(child))
+				} else {
+					w.boot(t, c.other())
+					require.NoError(t, c.send(w))
+				}
+				require.Equal(t, durable.CodeUndecodable, w.eventually("r", store.Interrupted).Code)
+				require.NoError(t, old.Close())
+				before := w.row("r").Last.Seq
+				for range 3 {
+					report := w.reboot(t, with(waiting))
+					require.Empty(t, report.Unparked)
+					require.Len(t, report.Stuck, 1)
+					synctest.Wait()
+					_, err := operate.On(w.eng).Resume(w.ctx(), "r", operate.ResumeOptions{})
+					var unread *durable.UndecodableError
+					require.ErrorAs(t, err, &unread)
+				}
+				require.Equal(t, before, w.row("r").Last.Seq, "nothing is written about what does not fit")
+				w.reboot(t, c.other(waiting))
+				out, err := wait(t, w, waiting, "r")
+				require.NoError(t, err)
+				require.Equal(t, "hello", out)
+			})
+		})
+	}
+}
+
+// namedJSON is a codec that other programs lack.
+type namedJSON struct{ durable.Codec }
+
+func (namedJSON) Name() string { return "named" }
+
+// A rehearsal runs no body: what the body of a step cannot read would park the run again at each boot,
+// after the body has run once more.
+func TestRecoverRunsNoBodyAgainForWhatItCannotRead(t *testing.T) {
+	type before struct{ N int }
+	type after struct{ N string }
+	refuse := func(before) error { return errors.New("not yet") }
+	for name, c := range map[string]struct {
+		first, then func(ctx context.Context) (before, error)
+	}{
+		"progress": {
+			func(ctx context.Context) (before, error) { return before{}, durable.SaveProgress(ctx, before{3}) },
+			func(ctx context.Context) (before, error) {
+				_, _, err := durable.Progress[after](ctx)
+				return before{}, err
+			},
+		},
+		"named progress": {
+			func(ctx context.Context) (before, error) {
+				return before{}, durable.SaveNamedProgress(ctx, "place", before{3})
+			},
+			func(ctx context.Context) (before, error) {
+				_, _, err := durable.NamedProgress[after](ctx, "place")
+				return before{}, err
+			},
+		},
+		"the output of an attempt": {
+			func(context.Context) (before, error) { return before{3}, nil },
+			func(ctx context.Context) (before, error) {
+				var v after
+				_, err := durable.Attempt(ctx).Failures[0].Output(&v)
+				return before{}, err
+			},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			inWorld(t, func(t *testing.T, w *world) {
+				bodies := 0
+				build := func(name string, body func(ctx context.Context) (before, error)) durable.Options {
+					o := with(durable.Define("w", func(ctx context.Context, _ int) (before, error) {
+						return durable.Seek(ctx, "s", durable.Policy{MaxAttempts: 9, Initial: time.Hour, Max: time.Hour}, func(ctx context.Context) (before, error) {
+							bodies++
+							return body(ctx)
+						}, refuse)
+					}))
+					o.Build = name
+					return o
+				}
+				o := build("1", c.first)
+				w.boot(t, o)
+				start(t, w, o.Workflows[0].(*durable.Workflow[int, before]), "r", 0)
+				synctest.Wait()
+				w.reboot(t, build("2", c.then))
+				pass(2 * time.Hour)
+				row := w.eventually("r", store.Interrupted)
+				require.Equal(t, durable.CodeUndecodable, row.Code)
+				was := bodies
+				for range 3 {
+					report := w.reboot(t, build("2", c.then))
+					require.Empty(t, report.Unparked)
+					require.Len(t, report.Stuck, 1)
+					pass(2 * time.Hour)
+				}
+				require.Equal(t, was, bodies)
+				require.Equal(t, row.Last.Seq, w.row("r").Last.Seq, "nothing is written about what does not fit")
+				require.Equal(t, []string{"r"}, w.reboot(t, build("3", c.first)).Unparked, "another build may read it")
+			})
+		})
+	}
 }

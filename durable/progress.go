@@ -8,6 +8,7 @@ import (
 	"github.com/holdfast-dev/holdfast/internal/commit"
 	"github.com/holdfast-dev/holdfast/internal/history"
 	"github.com/holdfast-dev/holdfast/internal/payload"
+	"github.com/holdfast-dev/holdfast/internal/stuck"
 	"github.com/holdfast-dev/holdfast/store"
 )
 
@@ -125,11 +126,7 @@ func progressOf[T any](ctx context.Context, call, slot string) (v T, ok bool, er
 	}
 	if recorded, err := r.eng.sealer.Decode(at, env, &v); err != nil {
 		var zero T
-		what := st.call.key + ", its progress"
-		if slot != "" {
-			what += " " + fmt.Sprintf("%q", slot)
-		}
-		return zero, false, r.undecodable(what, recorded, reflect.TypeFor[T](), err)
+		return zero, false, r.undecodable(stuck.NameOfProgress(st.call.key, slot), recorded, reflect.TypeFor[T](), err)
 	}
 	return v, true, nil
 }

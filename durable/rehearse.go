@@ -15,6 +15,7 @@ import (
 	"github.com/holdfast-dev/holdfast/internal/guard"
 	"github.com/holdfast-dev/holdfast/internal/history"
 	"github.com/holdfast-dev/holdfast/internal/payload"
+	"github.com/holdfast-dev/holdfast/internal/stuck"
 	"github.com/holdfast-dev/holdfast/store"
 )
 
@@ -25,9 +26,10 @@ import (
 // logged; what the workflow function does between its calls happens, as on every
 // replay.
 //
-// It is an execution that the engine does not know of: it owns no run and receives
-// no message. Each of its goroutines that reaches the frontier waits there. Once all
-// of them do, they are ended like those of a run that is unloaded.
+// It is an execution that the engine does not know of: it owns no run and takes no message,
+// though a wait at the frontier looks whether it can read the one that it would get. Each of its
+// goroutines that reaches the frontier waits there. Once all of them do, they are ended like those
+// of a run that is unloaded.
 type rehearsal struct {
 	run    *run
 	done   chan struct{} // closed when the function's goroutine has ended
@@ -93,6 +95,9 @@ func (d operators) Rehearse(ctx context.Context, row *store.Run, events []store.
 		r.stop.cancel("") // the run meets it before anything that is not recorded
 	}
 	r.inbox.Expect(p.Waits, row.Branch)
+	if err := r.rehearsal.deliver(ctx); err != nil {
+		return found, err
+	}
 	if !e.roster.countRunner() {
 		return found, ErrClosed
 	}
@@ -135,10 +140,8 @@ func (d operators) Reopen(ctx context.Context, row *store.Run) (fits bool, err e
 	if misfit != nil || found.Unknown != "" {
 		return false, ctx.Err()
 	}
-	if row.Code == CodeUndecodable {
-		if read, err := d.readsMail(ctx, v); err != nil || !read {
-			return false, err
-		}
+	if row.Code == CodeUndecodable && !d.readsForBody(v, by) {
+		return false, nil
 	}
 	_, err = e.act(ctx, v.Row, v.Branches, commit.Act{
 		From:  []store.Status{store.Interrupted},
@@ -151,23 +154,39 @@ func (d operators) Reopen(ctx context.Context, row *store.Run) (fits bool, err e
 	return err == nil, nil
 }
 
-// readsMail reports whether the messages that a run has not consumed can be opened with the keys
-// that are here. A rehearsal receives none, so it does not meet the one that has parked the run.
-func (d operators) readsMail(ctx context.Context, v *history.View) (bool, error) {
-	h, err := d.eng.store.Load(ctx, v.Row.ID, store.Cursor{NoEvents: true})
+// deliver gives the rehearsal the messages that the history has not taken. A cancel or a pause among
+// them changes nothing in what the code can read.
+func (re *rehearsal) deliver(ctx context.Context) error {
+	r := re.run
+	h, err := r.eng.store.Load(ctx, r.id, store.Cursor{NoEvents: true, AfterMessage: r.past.Floor()})
 	if err != nil {
-		return false, storeError(err)
+		return fmt.Errorf("durable: run %s: reading its inbox: %w", r.id, storeError(err))
 	}
-	for i := range h.Inbox {
-		m := &h.Inbox[i]
-		if v.Past.Consumed(m) {
-			continue
-		}
-		if _, err := d.eng.sealer.Unseal(payload.PlaceOfMessage(v.Row.ID, m), m.Payload); err != nil {
-			return false, nil
-		}
+	if err := checkMail(r.id, r.past, h.Inbox); err != nil {
+		return err
 	}
-	return true, nil
+	r.inbox.Skip(r.past.Floor())
+	r.inbox.Receive(h.Inbox, r.past.Consumed)
+	return nil
+}
+
+// readsForBody reports whether what the body of a step could not read when the run was parked may be
+// read here. A rehearsal runs no body. by had the run.
+func (d operators) readsForBody(v *history.View, by *history.Holder) bool {
+	cause, unread := d.eng.program.errors.Restore(stuck.ParkedBy(v.Events)), (*UndecodableError)(nil)
+	if !errors.As(cause, &unread) {
+		return true
+	}
+	ev := stuck.ReadByBody(v.Events, unread.Key)
+	if ev == nil {
+		return true
+	}
+	if d.eng.sealer.Check(payload.PlaceOf(v.Row.ID, ev), ev.Payload, true) != nil {
+		return false
+	}
+	// It lacked only the key, or the body alone finds out whether it is what the code asks for: then
+	// it runs again only if its code may be another one.
+	return errors.Is(cause, ErrNoKey) || errors.Is(cause, ErrWrongKey) || by != nil && by.IsOtherBuild(d.eng.program.build)
 }
 
 // judge returns the result of the rehearsal, once the run is gone or its function

@@ -180,7 +180,9 @@ func (s *scope) begin(c *call, name string, kind history.CallKind) error {
 		}
 		if err == nil && s.run.rehearsal != nil {
 			s.run.rehearsal.insert(c)
-			err = s.run.rehearsal.frontier()
+			if kind != history.CallWait && kind != history.CallRequest { // which look at the mail first
+				err = s.run.rehearsal.frontier()
+			}
 		}
 	case s.ended && !c.done() && kind != history.CallGo && kind != history.CallMap && kind != history.CallChild:
 		err = s.goesBeyond(name) // the function ended in the middle of this call

@@ -2,7 +2,7 @@
 // package durable reports them, and Stuck in package operate lists them. The package
 // looks at rows, and knows neither an engine nor a store.
 //
-//   - stuck.go: a run that is stuck, by the code that says why
+//   - stuck.go: a run that is stuck, by the code that says why, and what has parked it
 //   - live.go: the executors that are alive, and the runs that none of them serves
 package stuck
 
@@ -150,4 +150,50 @@ func AdviceMissing(parent *store.Run) string {
 // AdviceQuarantined says what to do about a run that has ended its processes.
 func AdviceQuarantined(id string) string {
 	return fmt.Sprintf("find out how those processes ended (their own last lines, the system's log for a lack of memory or a kill from outside); if it was this run, mend the step; then operate.On(engine).Resume(ctx, %q)", id)
+}
+
+// ParkedBy returns the error that has parked a run with these events, nil if none is recorded.
+func ParkedBy(events []store.Event) *history.Error {
+	for i := len(events) - 1; i >= 0; i-- {
+		if ev := &events[i]; ev.Type == store.WorkflowInterrupted {
+			d, err := history.Of[history.Stop](ev)
+			if err != nil {
+				return nil
+			}
+			return d.Error
+		}
+	}
+	return nil
+}
+
+// ReadByBody returns the last event that holds what has this name, one of those below; nil: it is
+// nothing that the body of a step reads.
+func ReadByBody(events []store.Event, name string) *store.Event {
+	for i := len(events) - 1; i >= 0; i-- {
+		ev := &events[i]
+		switch ev.Type {
+		case store.ProgressSaved:
+			if d, err := history.Of[history.Progress](ev); err == nil && NameOfProgress(ev.Key, d.Slot) == name {
+				return ev
+			}
+		case store.AttemptFailed:
+			if NameOfOutput(ev.Key, int(ev.Attempt)) == name {
+				return ev
+			}
+		}
+	}
+	return nil
+}
+
+// NameOfProgress names the progress of a step, saved under the name slot, in an error.
+func NameOfProgress(key, slot string) string {
+	if slot == "" {
+		return key + ", its progress"
+	}
+	return fmt.Sprintf("%s, its progress %q", key, slot)
+}
+
+// NameOfOutput names the output of a failed attempt in an error.
+func NameOfOutput(key string, attempt int) string {
+	return fmt.Sprintf("%s, output of attempt %d", key, attempt)
 }
