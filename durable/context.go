@@ -53,7 +53,8 @@ func scopeOf(ctx context.Context, name string) (*scope, error) {
 }
 
 // ErrInWorkflow: a call that is not recorded was made with the context of a workflow function: a
-// replay would make it again, or see another outcome.
+// replay would make it again, or see another outcome. Such are the methods of Engine that send,
+// change or read something, and those of operate.Operator that act.
 var ErrInWorkflow = errors.New("durable: this call is not the same on replay and cannot be made in a workflow function; make it in a step")
 
 // outsideFunction refuses a call that every replay would make again, or see otherwise, with the

@@ -46,6 +46,10 @@ func (d operators) NextEpoch() int64            { return d.eng.imports.Next(d.en
 func (d operators) Serves(workflow string) bool { return d.eng.program.defs.byName[workflow] != nil }
 func (d operators) HasCode(row *store.Run) bool { return d.eng.program.defs.codeAt(row) != nil }
 
+func (d operators) OutsideFunction(ctx context.Context, call string) error {
+	return outsideFunction(ctx, call)
+}
+
 func (d operators) NotServed(row *store.Run) string { return d.eng.program.defs.notServed(row) }
 func (d operators) SealMessage(m *store.Message)    { d.eng.mailroom.seal(m) }
 

@@ -46,8 +46,11 @@ type Info struct {
 	Differences []string
 }
 
-// Get reads a run. ErrNotFound if there is none.
+// Get reads a run. ErrNotFound if there is none; ErrInWorkflow in a workflow function.
 func (e *Engine) Get(ctx context.Context, id string) (Info, error) {
+	if err := outsideFunction(ctx, "Get of run "+id); err != nil {
+		return Info{}, err
+	}
 	h, err := e.store.Load(ctx, id, store.Cursor{})
 	if err != nil {
 		return Info{}, fmt.Errorf("durable: run %s: %w", id, storeError(err))
@@ -86,8 +89,12 @@ func (e *Engine) Get(ctx context.Context, id string) (Info, error) {
 
 // List returns a page of runs; see store.Filter.
 //
-// Errors: ErrInvalid for a Filter.After of another filter; ErrUnavailable.
+// Errors: ErrInvalid for a Filter.After of another filter; ErrUnavailable; ErrInWorkflow in a
+// workflow function.
 func (e *Engine) List(ctx context.Context, f store.Filter) (store.Page, error) {
+	if err := outsideFunction(ctx, "List"); err != nil {
+		return store.Page{}, err
+	}
 	p, err := e.store.List(ctx, f)
 	if err != nil {
 		return p, fmt.Errorf("durable: listing runs: %w", storeError(err))
@@ -98,9 +105,13 @@ func (e *Engine) List(ctx context.Context, f store.Filter) (store.Page, error) {
 // History yields the events of a run's current lineage in order. It ends after an
 // error.
 //
-// Errors: ErrNotFound; ErrUnavailable.
+// Errors: ErrNotFound; ErrUnavailable; ErrInWorkflow in a workflow function.
 func (e *Engine) History(ctx context.Context, id string) iter.Seq2[store.Event, error] {
 	return func(yield func(store.Event, error) bool) {
+		if err := outsideFunction(ctx, "History of run "+id); err != nil {
+			yield(store.Event{}, err)
+			return
+		}
 		h, err := e.store.Load(ctx, id, store.Cursor{})
 		if err != nil {
 			yield(store.Event{}, fmt.Errorf("durable: run %s: %w", id, storeError(err)))
@@ -176,12 +187,16 @@ func (e *Engine) Health(ctx context.Context) (Health, error) {
 // run that continues with a new input through all its generations. To go on after a
 // break, pass the Seq of the last event that was seen; waits that are still pending
 // are announced again. It ends after the event that ends the run, when ctx ends
-// (without an error), or with an error: ErrNotFound, ErrClosed, or one of the
-// store. If no process executes the run, Watch waits, since any process may take it
+// (without an error), or with an error: ErrNotFound, ErrClosed, ErrInWorkflow in a workflow
+// function, or one of the store. If no process executes the run, Watch waits, since any process may take it
 // up later; Get, operate.Operator.Stuck and store.Store.Executors tell whether one
 // does.
 func (e *Engine) Watch(ctx context.Context, id string, after int64) iter.Seq2[store.Event, error] {
 	return func(yield func(store.Event, error) bool) {
+		if err := outsideFunction(ctx, "Watch of run "+id); err != nil {
+			yield(store.Event{}, err)
+			return
+		}
 		changed, stop := e.watchers.watch(id)
 		defer stop()
 		pending, err := e.watchers.pendingWaits(ctx, id)

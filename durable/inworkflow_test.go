@@ -3,6 +3,8 @@ package durable_test
 import (
 	"context"
 	"errors"
+	"iter"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -10,6 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/holdfast-dev/holdfast/durable"
+	"github.com/holdfast-dev/holdfast/operate"
 	"github.com/holdfast-dev/holdfast/store"
 )
 
@@ -33,6 +36,31 @@ func TestAWorkflowFunctionIsRefusedACallThatEachReplayWouldMakeAgain(t *testing.
 			"Status of run o":      func(ctx context.Context) error { _, err := handle(ctx).Status(ctx); return err },
 			"Result of run o":      func(ctx context.Context) error { _, _, err := handle(ctx).Result(ctx); return err },
 			"Wait for run o":       func(ctx context.Context) error { _, err := handle(ctx).Wait(ctx); return err },
+			"Get of run o":         func(ctx context.Context) error { _, err := w.eng.Get(ctx, "o"); return err },
+			"List in run":          func(ctx context.Context) error { _, err := w.eng.List(ctx, store.Filter{}); return err },
+			"History of run o":     func(ctx context.Context) error { return firstError(w.eng.History(ctx, "o")) },
+			"Watch of run o":       func(ctx context.Context) error { return firstError(w.eng.Watch(ctx, "o", 0)) },
+			"Recover in run":       func(ctx context.Context) error { _, err := w.eng.Recover(ctx); return err },
+			"RecoverRun of run o":  func(ctx context.Context) error { _, err := w.eng.RecoverRun(ctx, "o"); return err },
+			"Adopt of run o":       func(ctx context.Context) error { return w.eng.Adopt(ctx, "o") },
+			"the Operator for run o": func(ctx context.Context) error {
+				_, err := operate.On(w.eng).Fork(ctx, "o", operate.ForkOptions{ID: durable.AutoID})
+				return err
+			},
+			"Clean in run": func(ctx context.Context) error {
+				_, err := operate.On(w.eng).Clean(ctx, operate.CleanOptions{All: true})
+				return err
+			},
+			"Import in run": func(ctx context.Context) error {
+				_, err := operate.On(w.eng).Import(ctx, strings.NewReader("{}"), operate.ImportOptions{})
+				return err
+			},
+			"workflow other by its name": func(ctx context.Context) error {
+				_, err := operate.On(w.eng).StartJSON(ctx, "other", durable.AutoID, nil)
+				return err
+			},
+			"change of queue q":          func(ctx context.Context) error { return operate.On(w.eng).PauseQueue(ctx, "q", "") },
+			"the Operator for schedules": func(ctx context.Context) error { return operate.On(w.eng).DeleteSchedule(ctx, "s") },
 		}
 		refused := map[string][]error{}
 		caller := durable.Define("caller", func(ctx context.Context, call string) (int, error) {
@@ -56,7 +84,20 @@ func TestAWorkflowFunctionIsRefusedACallThatEachReplayWouldMakeAgain(t *testing.
 		require.Equal(t, store.Waiting, row.Status)
 		require.False(t, row.Paused)
 		require.EqualValues(t, 0, row.Inbox)
+		all, err := w.eng.List(w.ctx(), store.Filter{Workflows: []string{"other"}})
+		require.NoError(t, err)
+		require.Len(t, all.Runs, 1, "none was forked or started")
 	})
+}
+
+// firstError returns the first error of a sequence.
+func firstError(seq iter.Seq2[store.Event, error]) error {
+	for _, err := range seq {
+		if err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 func TestABodySendsWhatTheFunctionMayNotSend(t *testing.T) {

@@ -12,6 +12,9 @@ import (
 // startJSON starts the workflow of this name with a JSON input, for
 // operate.Operator.StartJSON and EnqueueJSON.
 func (e *Engine) startJSON(ctx context.Context, workflow, id string, input json.RawMessage, enqueue bool, o []StartOption) (string, error) {
+	if err := outsideFunction(ctx, "a start of workflow "+workflow+" by its name"); err != nil {
+		return "", err
+	}
 	var opts startOptions
 	opts.line.enqueue = enqueue
 	if err := opts.apply(ctx, e, id, o); err != nil {

@@ -70,6 +70,9 @@ type Cleaned struct {
 // the old one; neither is a run that was resumed since, however that ended. The
 // error is durable.ErrUnavailable; the runs that Cleaned counts are gone by then.
 func (op *Operator) Clean(ctx context.Context, o CleanOptions) (Cleaned, error) {
+	if err := op.desk.OutsideFunction(ctx, "Clean"); err != nil {
+		return Cleaned{}, err
+	}
 	did, err := op.desk.Clean(ctx, cleaner.Options{
 		DryRun: o.DryRun, All: o.All, Idle: o.Idle, Force: o.Force, Statuses: o.Statuses, Workflows: o.Workflows, Progress: o.Progress,
 	}, o.Retention)

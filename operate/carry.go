@@ -63,6 +63,9 @@ var ErrBadFile = errors.New("durable: not an importable run file")
 // have not ended; *durable.UndecodableError when a copy needs a key that is missing.
 // After any of these nothing has changed. durable.ErrUnavailable: import it again.
 func (op *Operator) Import(ctx context.Context, r io.Reader, o ImportOptions) (Imported, error) {
+	if err := op.desk.OutsideFunction(ctx, "Import"); err != nil {
+		return Imported{}, err
+	}
 	if o.MaxBytes <= 0 {
 		o.MaxBytes = DefaultMaxImport
 	}

@@ -38,6 +38,9 @@ type view struct {
 // view reads a run. If its history cannot be read, unreadable says why, and the row is
 // still valid.
 func (op *Operator) view(ctx context.Context, id string) (v *view, unreadable, err error) {
+	if err := op.desk.OutsideFunction(ctx, "a call of the Operator for run "+id); err != nil {
+		return nil, nil, err
+	}
 	found, unreadable, err := op.desk.View(ctx, id)
 	if err != nil {
 		return nil, nil, err

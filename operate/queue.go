@@ -256,6 +256,9 @@ func (op *Operator) ResumeQueue(ctx context.Context, name string) error {
 // time, such as a program that opens with another definition, keeps what it has
 // changed.
 func (op *Operator) changeQueue(ctx context.Context, name string, change func(*store.Queue)) error {
+	if err := op.desk.OutsideFunction(ctx, "a change of queue "+name); err != nil {
+		return err
+	}
 	kept, err := op.queues()
 	if err != nil {
 		return err

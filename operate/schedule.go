@@ -64,7 +64,10 @@ type ScheduleFire struct {
 }
 
 // acts returns the acts on the schedules of the store.
-func (op *Operator) acts() (*schedules.Acts, error) {
+func (op *Operator) acts(ctx context.Context) (*schedules.Acts, error) {
+	if err := op.desk.OutsideFunction(ctx, "a call of the Operator for schedules"); err != nil {
+		return nil, err
+	}
 	if a := op.desk.Schedules(); a != nil {
 		return a, nil
 	}
@@ -84,7 +87,7 @@ func scheduleError(what, name string, err error) error {
 //
 // Errors: ErrScheduleNotFound for a name of which there is none; durable.ErrUnavailable.
 func (op *Operator) Schedules(ctx context.Context, names ...string) ([]ScheduleState, error) {
-	a, err := op.acts()
+	a, err := op.acts(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -176,7 +179,7 @@ func (op *Operator) keysOfSchedules(ctx context.Context) (map[string]int, error)
 //
 // Errors: ErrScheduleNotFound, durable.ErrUnavailable.
 func (op *Operator) PauseSchedule(ctx context.Context, name, reason string) error {
-	a, err := op.acts()
+	a, err := op.acts(ctx)
 	if err == nil {
 		err = a.Pause(ctx, name, guard.Text(reason, schedules.MaxReason))
 	}
@@ -188,7 +191,7 @@ func (op *Operator) PauseSchedule(ctx context.Context, name, reason string) erro
 //
 // Errors: ErrScheduleNotFound, durable.ErrUnavailable.
 func (op *Operator) ResumeSchedule(ctx context.Context, name string) error {
-	a, err := op.acts()
+	a, err := op.acts(ctx)
 	if err == nil {
 		err = a.Resume(ctx, name)
 	}
@@ -200,7 +203,7 @@ func (op *Operator) ResumeSchedule(ctx context.Context, name string) error {
 //
 // Errors: ErrScheduleNotFound, durable.ErrUnavailable.
 func (op *Operator) DeleteSchedule(ctx context.Context, name string) error {
-	a, err := op.acts()
+	a, err := op.acts(ctx)
 	if err == nil {
 		err = a.Delete(ctx, name)
 	}
@@ -215,7 +218,7 @@ func (op *Operator) DeleteSchedule(ctx context.Context, name string) error {
 // Errors: ErrScheduleNotFound; durable.ErrInvalid for a key that is no name;
 // durable.ErrOccupied; durable.ErrUnavailable.
 func (op *Operator) TriggerSchedule(ctx context.Context, name, key string) (runID string, err error) {
-	a, err := op.acts()
+	a, err := op.acts(ctx)
 	if err == nil {
 		runID, err = a.Trigger(ctx, name, cmp.Or(key, rand.Text()[:10]))
 	}
@@ -242,7 +245,7 @@ type Backfill struct {
 // Errors: ErrScheduleNotFound; durable.ErrInvalid for a span that is empty, begins before 1970, lies ahead or has
 // too many times, which changes nothing; durable.ErrUnavailable.
 func (op *Operator) BackfillSchedule(ctx context.Context, name string, from, to time.Time) (Backfill, error) {
-	a, err := op.acts()
+	a, err := op.acts(ctx)
 	if err != nil {
 		return Backfill{}, err
 	}
@@ -262,7 +265,7 @@ type PlannedFire struct {
 //
 // Errors are those of BackfillSchedule.
 func (op *Operator) PlanBackfill(ctx context.Context, name string, from, to time.Time) ([]PlannedFire, error) {
-	a, err := op.acts()
+	a, err := op.acts(ctx)
 	if err != nil {
 		return nil, err
 	}

@@ -45,6 +45,9 @@ type Engine interface {
 	Sealer() *payload.Sealer
 	Now() store.Time
 	Closing() bool
+	// OutsideFunction refuses a call with the context of a workflow function, where each replay
+	// would make it again.
+	OutsideFunction(ctx context.Context, call string) error
 	Closed() <-chan struct{}
 	// LogRun writes a line about a run to the log of the engine.
 	LogRun(level slog.Level, row *store.Run, msg string, attrs ...slog.Attr)
