@@ -21,9 +21,10 @@ type BootPolicy int
 const (
 	// ResumeOnBoot continues the run. It is the default.
 	ResumeOnBoot BootPolicy = iota + 1
-	// FailOnBoot marks it failed, recoverable: only a person resumes it.
+	// FailOnBoot marks it failed, recoverable: only a person resumes it. A run whose cancel is
+	// recorded goes on nevertheless, to be undone and to end cancelled.
 	FailOnBoot
-	// LeaveOnBoot leaves it as it is.
+	// LeaveOnBoot leaves it as it is, unless its cancel is recorded.
 	LeaveOnBoot
 )
 
@@ -89,14 +90,15 @@ type Stuck struct {
 // with the code that is here. If that fits, the run goes on, and is in Report.Unparked;
 // otherwise nothing is written, and it stays in Report.Stuck. A build that has parked a run itself is not tried
 // again, nor is a workflow whose policy is not ResumeOnBoot. One whose outcome could not be recorded
-// (CodeUnrecorded) is tried by another build alone (Options.Build): its call is made again.
+// (CodeUnrecorded), or where the body of a step could not read its progress or an earlier output, is
+// tried by another build alone (Options.Build): the body runs again.
 //
 // Runs that were cut off or stopped go on first, and then those that are due may be claimed. The runs
 // that wait are compared with their events meanwhile: nothing has to wait for that but a due run that
 // may contradict its own, which is compared before it is claimed. Recover waits for it, for the open
 // approvals and for what is stuck for five seconds at most (Report.Partial).
 //
-// Errors: ErrNoEngine; ErrClosed; ErrUnavailable when the store could not be read; the cause of
+// Errors: ErrNoEngine; ErrClosed; ErrInWorkflow; ErrUnavailable when the store could not be read; the cause of
 // ctx's end.
 func Recover(ctx context.Context) (Report, error) {
 	e, err := engineOf(ctx)
@@ -110,6 +112,9 @@ func Recover(ctx context.Context) (Report, error) {
 //
 // Errors are those of Recover.
 func (e *Engine) Recover(ctx context.Context) (Report, error) {
+	if err := outsideFunction(ctx, "Recover"); err != nil {
+		return Report{}, err
+	}
 	if e.roster.isClosing() {
 		return Report{}, ErrClosed
 	}
@@ -209,6 +214,9 @@ func (e *UnrecoverableError) Is(target error) bool { return target == ErrUnrecov
 // and it seems inconsistent; *DamagedError when its history cannot be believed;
 // *UndecodableError when a newer version of this library has recorded it.
 func (e *Engine) RecoverRun(ctx context.Context, id string) (Recovery, error) {
+	if err := outsideFunction(ctx, "RecoverRun of run "+id); err != nil {
+		return Recovery{}, err
+	}
 	rec, err := e.recovery.Repair(ctx, id)
 	return Recovery(rec), unrecoverable(err)
 }
@@ -237,9 +245,12 @@ func unrecoverable(err error) error {
 //
 // Errors: ErrNotFound; ErrNotRegistered when this engine lacks the code of its
 // workflow or version; *NotResumableError for a run in any other status, for a
-// paused or parked one, and for one that another live executor has. After any of
-// them nothing has changed.
+// paused or parked one, and for one that another live executor has; ErrInWorkflow in a
+// workflow function. After any of them nothing has changed.
 func (e *Engine) Adopt(ctx context.Context, id string) error {
+	if err := outsideFunction(ctx, "Adopt of run "+id); err != nil {
+		return err
+	}
 	err := e.recovery.Adopt(ctx, id)
 	if no := (*claims.Refusal)(nil); errors.As(err, &no) {
 		return (*NotResumableError)(no)

@@ -76,8 +76,9 @@ func (r *run) endDead(d *death) outcome {
 		return outcome{err: &InterruptedError{RunID: r.id, Workflow: r.def.name, Reason: "it waits; this engine is closed"}}
 	}
 	code, reason := d.code, d.reason
-	if d.kind == deathShutdown && r.eng.options.bootPolicy(r.def) != ResumeOnBoot {
-		// Only a person may resume it, so it must not be claimable.
+	if d.kind == deathShutdown && r.eng.options.bootPolicy(r.def) != ResumeOnBoot && !r.stop.isCancel() {
+		// Only a person may resume it, so it must not be claimable. A cancel is carried out: a
+		// person has asked for it.
 		code, reason = CodeShutdown, "stopped by a shutdown"
 	}
 	if reason == "" && code != "" {

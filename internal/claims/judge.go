@@ -37,9 +37,9 @@ func fateOf(row *store.Run, policy Policy, served bool, strikes, quarantineAfter
 		return fateStuck
 	case row.Paused:
 		return fateUnpause
-	case policy == Leave:
+	case policy == Leave && !row.CancelAsked:
 		return fateLeave
-	case policy == Fail:
+	case policy == Fail && !row.CancelAsked: // what a person has asked for is carried out
 		return fateFail
 	case strikes >= quarantineAfter:
 		return fateQuarantine
