@@ -18,7 +18,7 @@ import (
 // returned before the deadline is not affected.
 //
 // d must be above zero and at most MaxSleep, and the run must be able to begin before: a Delay,
-// StartAt or Debounce that holds it back for as long is refused.
+// StartAt or Debounce that may hold it back for as long is refused.
 func Deadline(d time.Duration) StartOption {
 	return func(o *startOptions) {
 		if d <= 0 || d > MaxSleep {

@@ -442,7 +442,7 @@ func TestARunThatCouldBeginOnlyOnceItsTimeIsUpIsRefused(t *testing.T) {
 		held := map[string]durable.StartOption{
 			"delay":    durable.Delay(time.Hour),
 			"start at": durable.StartAt(time.Now().Add(time.Hour)),
-			"debounce": durable.Debounce("k", time.Hour, 2*time.Hour),
+			"debounce": durable.Debounce("k", time.Minute, time.Hour),
 		}
 		for name, o := range held {
 			id := "r-" + name[:2]
@@ -458,4 +458,22 @@ func TestARunThatCouldBeginOnlyOnceItsTimeIsUpIsRefused(t *testing.T) {
 			require.NoError(t, err, name)
 		}
 	})
+}
+
+// How long a run is held back is a matter of the store's clock.
+func TestWhetherARunCanBeginBeforeItsTimeIsUpGoesByTheStoresClock(t *testing.T) {
+	for name, off := range map[string]time.Duration{"ahead of ours": 3 * time.Hour, "behind ours": -3 * time.Hour} {
+		t.Run(name, func(t *testing.T) {
+			inWorld(t, func(t *testing.T, w *world) {
+				late := durable.Define("late", func(context.Context, int) (int, error) { return 1, nil })
+				openOff(t, w, &offClock{now: func(at store.Time) store.Time { return at.Add(off) }}, with(late))
+				pass(durable.DefaultLease)
+				clock := time.Now().Add(off)
+				_, err := late.Start(w.ctx(), "r", 0, durable.StartAt(clock.Add(time.Hour)), durable.Deadline(2*time.Hour))
+				require.NoError(t, err)
+				_, err = late.Start(w.ctx(), "s", 0, durable.StartAt(clock.Add(2*time.Hour)), durable.Deadline(time.Hour))
+				require.ErrorIs(t, err, durable.ErrInvalid)
+			})
+		})
+	}
 }

@@ -37,7 +37,7 @@ func (o *startOptions) apply(ctx context.Context, e *Engine, id string, list []S
 		o.inherit(s.run)
 	}
 	if o.err == nil {
-		o.err = o.checkDeadline(inRun)
+		o.err = o.checkDeadline(e, inRun)
 	}
 	if o.err == nil {
 		o.err = o.checkHeaders()
@@ -227,13 +227,13 @@ func (e *Engine) start(ctx context.Context, def *definition, id string, input []
 
 // checkDeadline refuses a run that could begin only once its time is up. In a workflow function a
 // replay must come to the same, so StartAt is not compared with the clock there.
-func (o *startOptions) checkDeadline(inRun bool) error {
+func (o *startOptions) checkDeadline(e *Engine, inRun bool) error {
 	held := o.line.delay
 	if b := o.line.debounce; b != nil {
-		held = b.wait
+		held = b.most // under a stream of starts
 	}
 	if o.line.at != 0 && !inRun {
-		held = time.Until(o.line.at.Time())
+		held = o.line.at.Sub(e.now())
 	}
 	if o.deadline == 0 || held < o.deadline {
 		return nil
