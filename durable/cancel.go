@@ -38,7 +38,7 @@ func (e *CancelledError) Is(target error) bool { return target == ErrCancelled }
 //
 // With InTx the request is part of the program's own transaction, and takes effect when that
 // commits. A run of which nothing was executed then ends when an executor that serves its
-// workflow claims it, which is at once if there is one.
+// workflow claims it: at once if there is one, and neither a delay nor a queue holds the run back.
 //
 // Errors: ErrNotFound; *NotRunningError when it has ended; ErrUnavailable when the
 // store could not be reached: whether the cancel was recorded is not known then,
