@@ -67,8 +67,10 @@ SELECT statement FROM (
 -- name: no_time_limits (own)
 -- Covers the limits of every server version. It also keeps other schemas out of
 -- the search path: a migration uses only the server's own functions.
-SELECT pg_catalog.set_config(name, CASE name WHEN 'search_path' THEN 'pg_catalog, pg_temp' ELSE '0' END, true) FROM pg_settings
-WHERE name IN ('search_path', 'statement_timeout', 'lock_timeout', 'idle_in_transaction_session_timeout', 'transaction_timeout')
+SELECT pg_catalog.set_config(name, value, true)
+FROM (VALUES ('search_path', 'pg_catalog, pg_temp'), ('statement_timeout', '0'), ('lock_timeout', '0'), ('idle_in_transaction_session_timeout', '0'), ('transaction_timeout', '0'))
+  AS setting (name, value)
+WHERE pg_catalog.current_setting(name, true) IS NOT NULL
 
 -- name: lock_holders (own)
 -- Sessions that hold locks on our tables, the oldest transaction first.
