@@ -36,6 +36,8 @@ type trial struct {
 	// past is what the store holds at the beginning of the present life: the
 	// labels of events and messages, and the effects whose outcome is known.
 	past, settled map[string]bool
+	// held is what it holds at the end of the last one.
+	held []*store.History
 }
 
 // result is what a trial came to.
@@ -275,12 +277,12 @@ func notAnOutcome(err error) error {
 // quiet waits until everything of the trial has ended.
 func (l *life) quiet() error {
 	for {
-		page, err := l.d.outside.List(l.ctx, store.Filter{IDPrefix: l.trial.id})
+		runs, err := l.runs(l.ctx)
 		if err != nil {
 			return err
 		}
 		open := ""
-		for _, r := range page.Runs {
+		for _, r := range runs {
 			if !r.Status.Terminal() {
 				open = r.ID + " is " + string(r.Status)
 			}
@@ -296,10 +298,35 @@ func (l *life) quiet() error {
 	}
 }
 
+// runs returns the runs of the trial, the newest first. It looks at the newest of all, which a
+// planner finds in a third of the time that a search by the beginning of an id takes, until it
+// comes to those of the trial before.
+func (tr *trial) runs(ctx context.Context) (list []store.Run, err error) {
+	before := fmt.Sprintf("run-%06d", tr.d.runs-1)
+	for f := (store.Filter{Limit: 20}); ; {
+		page, err := tr.d.outside.List(ctx, f)
+		if err != nil {
+			return nil, err
+		}
+		for _, r := range page.Runs {
+			if strings.HasPrefix(r.ID, before) {
+				return list, nil
+			}
+			if strings.HasPrefix(r.ID, tr.id) {
+				list = append(list, r)
+			}
+		}
+		if f.After = page.Next; f.After == "" {
+			return list, nil
+		}
+	}
+}
+
 // look reads what the store holds, past every process.
 func (tr *trial) look(t require.TestingT) {
 	tr.past, tr.settled = map[string]bool{}, map[string]bool{}
-	for _, h := range tr.histories(t) {
+	tr.held = tr.histories(t)
+	for _, h := range tr.held {
 		run := h.Run.ID
 		for e, err := range h.Events {
 			require.NoError(t, err)
@@ -328,6 +355,18 @@ func (tr *trial) histories(t require.TestingT) (hs []*store.History) {
 	for _, r := range page.Runs {
 		h, err := tr.d.outside.Load(context.Background(), r.ID, store.Cursor{All: true})
 		require.NoError(t, err)
+		var events []store.Event // kept: they are read more than once
+		for e, err := range h.Events {
+			require.NoError(t, err)
+			events = append(events, e)
+		}
+		h.Events = func(yield func(store.Event, error) bool) {
+			for _, e := range events {
+				if !yield(e, nil) {
+					return
+				}
+			}
+		}
 		hs = append(hs, h)
 	}
 	return hs
