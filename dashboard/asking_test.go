@@ -48,6 +48,7 @@ func TestAPageDoesNotAskAgainForAnAnswerThatIsThere(t *testing.T) {
 // A question that takes the place of another changes no count: it is told all the
 // same.
 func TestTheNextQuestionOfARunIsToldToThoseWhoWatchTheList(t *testing.T) {
+	t.Parallel() // it mostly waits
 	onStores(t, dashboard.Options{}, func(t *testing.T, s *site) {
 		const questions = 3
 		quiz := durable.Define("quiz", func(ctx context.Context, _ string) (int, error) {

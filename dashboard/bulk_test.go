@@ -179,6 +179,7 @@ func TestRunsThatAreRefusedDoNotKeepThoseBehindThem(t *testing.T) {
 }
 
 func TestABulkActWhoseTimeEndsSaysHowManyRunsItDidNotReach(t *testing.T) {
+	t.Parallel() // it mostly waits
 	patience := time.Second
 	for name, filter := range map[string]map[string][]string{"a filter": {"workflow": {"checkout"}}, "a search": {"q": {"bad"}}} {
 		t.Run(name, func(t *testing.T) {
@@ -204,6 +205,7 @@ func TestABulkActWhoseTimeEndsSaysHowManyRunsItDidNotReach(t *testing.T) {
 }
 
 func TestABulkActThatGoesOnReachesNoRunTwice(t *testing.T) {
+	t.Parallel() // it mostly waits
 	const patience = time.Second
 	times := map[string]int{}
 	o := dashboard.Options{Patience: patience, Authorize: func(_ context.Context, a dashboard.Action, id string) error {

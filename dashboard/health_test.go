@@ -28,6 +28,7 @@ func (u *unreadable) Load(ctx context.Context, id string, c store.Cursor) (*stor
 }
 
 func TestTheHealthOfTheSystemStandsAboveTheRuns(t *testing.T) {
+	t.Parallel() // it mostly waits
 	st := &unreadable{Store: memoryStore(t)}
 	s := &site{t: t, st: st, shop: new(shop)}
 	nap := durable.Define("nap", func(ctx context.Context, _ int) (int, error) { return 0, durable.Sleep(ctx, time.Second) })

@@ -34,6 +34,7 @@ func TestMain(m *testing.M) {
 	if dir := os.Getenv(childEnv); dir != "" {
 		os.Exit(child(dir))
 	}
+	pgtest.Parallel(4)
 	goleak.VerifyTestMain(m,
 		// A server that other tests of this process will use.
 		goleak.IgnoreAnyFunction("github.com/holdfast-dev/holdfast/test/pgtest.(*Cluster).start.func1"))

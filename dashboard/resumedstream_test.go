@@ -16,6 +16,7 @@ import (
 // Whoever watches a run that has failed, from before or since, sees its resume on the
 // same connection; who waits for the end alone is told of it.
 func TestAStreamOfAFailedRunShowsItsResume(t *testing.T) {
+	t.Parallel() // it mostly waits
 	onStores(t, dashboard.Options{}, func(t *testing.T, s *site) {
 		ctx, stop := context.WithTimeout(t.Context(), 30*time.Second)
 		defer stop()

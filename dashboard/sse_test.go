@@ -133,6 +133,7 @@ func TestLateWatchersSeeAllThatEarlyOnesSaw(t *testing.T) {
 }
 
 func TestAClientThatLosesItsConnectionMissesNothing(t *testing.T) {
+	t.Parallel() // it mostly waits
 	s := open(t, memoryStore(t), dashboard.Options{})
 	many := durable.Define("many", func(ctx context.Context, _ string) (int, error) {
 		for i := range 60 {
@@ -197,6 +198,7 @@ func (b *cutBody) Read(p []byte) (int, error) {
 }
 
 func TestAStreamSaysWhenNobodyExecutesTheRun(t *testing.T) {
+	t.Parallel() // it mostly waits
 	st := memoryStore(t)
 	s := open(t, st, dashboard.Options{})
 	s.asks("r")
@@ -311,6 +313,7 @@ func TestStreamsAreCounted(t *testing.T) {
 }
 
 func TestTheListIsWatchedLive(t *testing.T) {
+	t.Parallel() // it mostly waits
 	onStores(t, dashboard.Options{}, func(t *testing.T, s *site) {
 		s.asks("old")
 		ctx, stop := context.WithTimeout(t.Context(), 30*time.Second)

@@ -31,6 +31,7 @@ func untilEnd(t *testing.T, next func() (message, bool)) {
 }
 
 func TestTheStreamOfAFailedRunEndsWhenTheEngineIsClosed(t *testing.T) {
+	t.Parallel() // it mostly waits
 	s := open(t, sqliteStore(t), dashboard.Options{})
 	s.failed("f")
 	ctx, stop := context.WithTimeout(t.Context(), time.Minute)

@@ -78,6 +78,7 @@ func TestTheEndOfARunIsToldThoughAllPlacesForWaitsAreTaken(t *testing.T) {
 
 // A server of one's own has as a rule limits of time, made for short requests.
 func TestAWaitAndAStreamOutliveTheLimitsOfTheServer(t *testing.T) {
+	t.Parallel() // it mostly waits
 	s, _ := apart(t, memoryStore(t), dashboard.Options{})
 	s.enqueue("r")
 	for name, limit := range map[string]func(*http.Server){

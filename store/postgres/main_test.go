@@ -1,7 +1,6 @@
 package postgres_test
 
 import (
-	"flag"
 	"strings"
 	"testing"
 
@@ -10,6 +9,7 @@ import (
 	"github.com/holdfast-dev/holdfast/conformance"
 	"github.com/holdfast-dev/holdfast/store"
 	"github.com/holdfast-dev/holdfast/store/postgres"
+	"github.com/holdfast-dev/holdfast/test/pgtest"
 )
 
 // No test leaves a goroutine behind. The one that waits for the shared server
@@ -20,18 +20,7 @@ func TestMain(m *testing.M) {
 		schema, dsn, _ := strings.Cut(place, " ")
 		return openWith(driver, dsn, postgres.Options{Schema: schema})
 	})
-	allowParallel()
+	pgtest.Parallel(4)
 	goleak.VerifyTestMain(m,
 		goleak.IgnoreAnyFunction("github.com/holdfast-dev/holdfast/test/pgtest.(*Cluster).start.func1"))
-}
-
-// allowParallel lets as many tests run at once as -parallel says, or four: most of them wait for
-// the server, a lock or a lease.
-func allowParallel() {
-	flag.Parse()
-	said := false
-	flag.Visit(func(f *flag.Flag) { said = said || f.Name == "test.parallel" })
-	if !said {
-		_ = flag.Set("test.parallel", "4") // the flag is there, and four is a number
-	}
 }

@@ -5,7 +5,6 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"flag"
 	"fmt"
 	"io"
 	"iter"
@@ -46,7 +45,9 @@ type orders struct {
 func TestMain(m *testing.M) {
 	env := os.Getenv(childEnv)
 	if env == "" {
-		allowParallel()
+		// Most wait for their children, a lease or a clock; those whose rules have times are not
+		// among them.
+		pgtest.Parallel(8)
 		os.Exit(m.Run())
 	}
 	var o orders
@@ -79,18 +80,6 @@ func TestMain(m *testing.M) {
 		os.Exit(1)
 	}
 	os.Exit(0)
-}
-
-// allowParallel lets as many tests run at once as -parallel says, or eight: most of them wait
-// for their children, a lease or a clock, and need no processor for that. Those whose rules
-// have times are not among them.
-func allowParallel() {
-	flag.Parse()
-	said := false
-	flag.Visit(func(f *flag.Flag) { said = said || f.Name == "test.parallel" })
-	if !said {
-		_ = flag.Set("test.parallel", "8") // the flag is there, and eight is a number
-	}
 }
 
 func openStore(backend, dsn string) (store.Store, error) {
