@@ -68,6 +68,7 @@ func runTwoAtOnce(file, dir string) {
 // However often its process is killed, and whenever, no command runs beside what an
 // earlier life of it has left.
 func TestNoCommandMeetsItsEarlierLife(t *testing.T) {
+	t.Parallel() // it mostly waits
 	dir := t.TempDir()
 	for range 8 {
 		cmd := exec.Command(os.Args[0])

@@ -39,6 +39,7 @@ func leaveGroup(file, how string) {
 }
 
 func TestACommandThatLeavesItsGroupIsStoppedAllTheSame(t *testing.T) {
+	t.Parallel() // it mostly waits
 	for how, deaf := range map[string]bool{"polite": false, "deaf": true} {
 		for _, by := range []string{"time limit", "cancel", "close"} {
 			t.Run(how+", by "+by, func(t *testing.T) {
@@ -78,6 +79,7 @@ func TestACommandThatLeavesItsGroupIsStoppedAllTheSame(t *testing.T) {
 
 // What a command has started in another session is stopped with it.
 func TestWhatACommandHasStartedElsewhereIsStoppedWithIt(t *testing.T) {
+	t.Parallel() // it mostly waits
 	file := t.TempDir() + "/pid"
 	_, _, err := run(t, func(ctx context.Context) (shell.Result, error) {
 		ws := &shell.Workspace{Grace: 100 * time.Millisecond}

@@ -318,6 +318,7 @@ func TestACancelEndsTheWholeProcessGroup(t *testing.T) {
 }
 
 func TestATimeLimitAndAShutdownEndTheCommandToo(t *testing.T) {
+	t.Parallel() // it mostly waits
 	dir := t.TempDir()
 	// The limit is of the whole attempt: on a busy machine the command may not have
 	// come as far as to its child, and then it gets longer.
