@@ -217,6 +217,7 @@ func (d *desk) printed(line string) (text string, code int) {
 // it does what was wanted, or says truly why not; and no two of them send a person
 // from one to the other.
 func TestEveryPrintedCommandHelpsInAnotherShell(t *testing.T) {
+	t.Parallel()
 	for _, p := range predicaments() {
 		t.Run(p.name, func(t *testing.T) {
 			t.Parallel()

@@ -66,6 +66,7 @@ func (e *embedding) in(t *testing.T, dir string) *desk {
 // printed, and into one that lacks the variables: it parses, and acts on what the first one
 // acted on.
 func TestEveryPrintedCommandPastesInEachEmbedding(t *testing.T) {
+	t.Parallel()
 	prepared := prepare(t)
 	for _, e := range embeddings() {
 		t.Run(e.name, func(t *testing.T) {
@@ -143,6 +144,7 @@ func TestAMistypedCommandWithFlagsIsAnsweredWithTheOneThatMayBeMeant(t *testing.
 
 // A program that "go run" has built is gone when it ends: what it prints builds it again.
 func TestWhatGoRunPrintsCanBePasted(t *testing.T) {
+	t.Parallel()
 	d := newDesk(t)
 	require.NoError(t, os.CopyFS(d.dir, os.DirFS(prepare(t))))
 	here, err := os.Getwd()

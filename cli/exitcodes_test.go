@@ -176,6 +176,7 @@ func leaves(cmd *cobra.Command, path string) map[string]*cobra.Command {
 
 // Exit codes are as documented: every command, and what may come of it.
 func TestEveryCommandEndsWithItsDocumentedExitCode(t *testing.T) {
+	t.Parallel()
 	prepared := prepare(t)
 	all := leaves(cli.Command(nil), "")
 	for path, cmd := range all {
@@ -305,6 +306,7 @@ func TestACommandThatIsCalledWronglyExitsWith2(t *testing.T) {
 // A store or a server that cannot be reached is exit code 5, for every command. With --json
 // the error is one object.
 func TestACommandThatReachesNothingExitsWith5(t *testing.T) {
+	t.Parallel()
 	other := httptest.NewServer(http.NotFoundHandler())
 	t.Cleanup(other.Close)
 	elsewhere := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { http.Error(w, "no", http.StatusNotImplemented) }))
@@ -377,6 +379,7 @@ func needsStore(path string) bool {
 // What deletes, migrates or repeats effects asks: without a terminal and without --yes it
 // exits with 2, and so it does where a person says no. Nothing is changed.
 func TestACommandThatIsNotConfirmedExitsWith2(t *testing.T) {
+	t.Parallel()
 	prepared := prepare(t)
 	asks := 0
 	for path, cmd := range leaves(cli.Command(nil), "") {
@@ -407,6 +410,7 @@ func TestACommandThatIsNotConfirmedExitsWith2(t *testing.T) {
 
 // Ctrl-C is 130 and SIGTERM 143, for the commands that stay.
 func TestAnInterruptedCommandExitsWith130Or143(t *testing.T) {
+	t.Parallel()
 	prepared := prepare(t)
 	for sig, code := range map[syscall.Signal]int{syscall.SIGINT: cli.ExitInterrupted, syscall.SIGTERM: cli.ExitTerminated} {
 		for _, line := range []string{

@@ -17,6 +17,8 @@ import (
 
 	"github.com/creack/pty"
 	"github.com/stretchr/testify/require"
+
+	"github.com/holdfast-dev/holdfast/test/pgtest"
 )
 
 // bin has the programs under test: shop, which mounts the commands, and durable.
@@ -25,6 +27,7 @@ var bin string
 func TestMain(m *testing.M) { os.Exit(build(m)) }
 
 func build(m *testing.M) int {
+	pgtest.Parallel(4) // most of their time tests wait for the programs that they run
 	dir, err := os.MkdirTemp("", "durable-cli-")
 	if err != nil {
 		fmt.Fprintln(os.Stderr, err)
