@@ -298,25 +298,22 @@ func (l *life) quiet() error {
 	}
 }
 
-// runs returns the runs of the trial, the newest first. It looks at the newest of all, which a
-// planner finds in a third of the time that a search by the beginning of an id takes, until it
-// comes to those of the trial before.
+// runs returns the runs of the trial. It reads the newest of all, a page at a time, until a page
+// ends with the run of another trial: a planner takes a third of the time that it takes for a
+// search by the beginning of an id. The clocks of two engines differ by less than a page.
 func (tr *trial) runs(ctx context.Context) (list []store.Run, err error) {
-	before := fmt.Sprintf("run-%06d", tr.d.runs-1)
 	for f := (store.Filter{Limit: 20}); ; {
 		page, err := tr.d.outside.List(ctx, f)
 		if err != nil {
 			return nil, err
 		}
+		own := false
 		for _, r := range page.Runs {
-			if strings.HasPrefix(r.ID, before) {
-				return list, nil
-			}
-			if strings.HasPrefix(r.ID, tr.id) {
+			if own = strings.HasPrefix(r.ID, tr.id); own {
 				list = append(list, r)
 			}
 		}
-		if f.After = page.Next; f.After == "" {
+		if f.After = page.Next; f.After == "" || !own {
 			return list, nil
 		}
 	}
