@@ -330,7 +330,7 @@ func (s *slow) Write(p []byte) (int, error) {
 }
 
 func TestASlowWriterOfOutputCutsNothing(t *testing.T) {
-	t.Parallel() // it mostly waits
+	t.Parallel()                              // it mostly waits
 	w := &slow{pause: 600 * time.Millisecond} // for 32 KiB; what is left in pipes takes it seconds
 	r, p, err := run(t, func(ctx context.Context) (shell.Result, error) {
 		return (&shell.Workspace{Output: w, MaxOutput: 1 << 20}).Run(ctx, "s", "sh", "-c", `head -c 100000 /dev/zero | tr '\0' x; echo end`)
