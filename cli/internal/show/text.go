@@ -7,7 +7,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/holdfast-dev/holdfast/internal/outline"
 	"github.com/holdfast-dev/holdfast/store"
 )
 
@@ -28,14 +27,6 @@ func Length(d time.Duration) string {
 		return d.Round(time.Second).String()
 	}
 	return strings.TrimSuffix(d.Round(time.Minute).String(), "0s")
-}
-
-// nextIn says when the next attempt begins.
-func nextIn(d time.Duration) string {
-	if d <= 0 {
-		return "next"
-	}
-	return "next in " + outline.About(d+time.Second)
 }
 
 // Bytes shows a size to a person.
