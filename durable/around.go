@@ -7,6 +7,7 @@ import (
 	"sync/atomic"
 
 	"github.com/holdfast-dev/holdfast/internal/guard"
+	"github.com/holdfast-dev/holdfast/internal/stepbody"
 )
 
 // Options.Around wraps every attempt. It belongs to this process, and the
@@ -116,6 +117,11 @@ func (c *chain) run(ctx context.Context) (err error) {
 			err = c.err
 		}
 	}()
-	c.payload, c.err = c.body.once(ctx)
+	st := c.attempt.step
+	if fake := stepbody.FakeOf(ctx); fake != nil && !(st.once && st.begun()) {
+		c.payload, c.err = c.body.faked(ctx, fake)
+	} else {
+		c.payload, c.err = c.body.once(ctx) // that of Once, if it had begun, first decides whether it runs
+	}
 	return c.err
 }

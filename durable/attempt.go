@@ -29,6 +29,7 @@ type step struct {
 	// cutOff: the lease could not be renewed while a body of the step ran, and the
 	// error that the body returned does not count; it may have had its effect.
 	cutOff   bool
+	given    any                  // to WithInput
 	input    *payload.Fingerprint // of WithInput; nil: none
 	failures []Failure
 	start    store.Time // when the first attempt began
@@ -312,10 +313,10 @@ func (st *step) run(ctx context.Context, n int, b body) (a *attempt, payload []b
 		a.Context = limited
 	}
 	r := st.call.scope.run
-	r.bodies.under.begin(&a.key)
+	r.bodies.under.Begin(&a.key)
 	returned := false
 	defer func() {
-		r.bodies.under.end(&a.key)
+		r.bodies.under.End(&a.key)
 		st.unseen = a.end() && a == st.first
 		if at := a.lastSaved(); at != 0 {
 			st.recorded(at)
@@ -415,10 +416,10 @@ func (st *step) succeed(a *attempt, payload []byte, took time.Duration) error {
 		data = history.Encode(&history.StepEnd{Notes: notes, Input: st.inputHash()})
 	}
 	took = took.Truncate(time.Microsecond)
-	if st.tx != nil || st.relaxed && len(st.failures) == 0 {
+	if st.tx.isOpen() || st.relaxed && len(st.failures) == 0 {
 		ev := st.newEvent(store.StepCompleted, a.number, data)
 		ev.Payload, ev.Took = payload, took
-		if st.tx != nil {
+		if st.tx.isOpen() {
 			return st.succeedIn(ev)
 		}
 		return st.stash(ev)

@@ -104,27 +104,12 @@ func (a *attempt) execution() string {
 	}).(string)
 }
 
-// locals keeps values for the packages around this one. The mutex of its owner guards it.
-type locals map[any]any
-
-func (l *locals) at(key any, make func() any) any {
-	if v, ok := (*l)[key]; ok {
-		return v
-	}
-	if *l == nil {
-		*l = locals{}
-	}
-	v := make()
-	(*l)[key] = v
-	return v
-}
-
 // Local is part of stepbody.Body.
 func (a *attempt) Local(key any, make func() any) any {
 	o := a.use()
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	return o.local.at(key, make)
+	return o.local.At(key, make)
 }
 
 // RunLocal is part of stepbody.Body.
@@ -132,7 +117,7 @@ func (a *attempt) RunLocal(key any, make func() any) any {
 	r := a.step.call.scope.run
 	r.bodies.mu.Lock()
 	defer r.bodies.mu.Unlock()
-	return r.bodies.local.at(key, make)
+	return r.bodies.local.At(key, make)
 }
 
 // Interrupted is part of stepbody.Body.
@@ -168,6 +153,18 @@ func (a *attempt) Notes(name string, yield func(seq int64, note json.RawMessage)
 			}
 		}
 	}
+}
+
+// Input is part of stepbody.Body.
+func (a *attempt) Input() any { return a.step.given }
+
+// Anew is part of stepbody.Body.
+func (a *attempt) Anew() (branch int32, reset int64) {
+	c := &a.step.call
+	if c.rec != nil && c.rec.Fresh {
+		reset = c.rec.Settled
+	}
+	return c.scope.run.row.Branch, reset
 }
 
 // RunID returns the id of the run that ctx belongs to: in its workflow function,

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"sync"
 
+	"github.com/holdfast-dev/holdfast/internal/stepbody"
 	"github.com/holdfast-dev/holdfast/store"
 )
 
@@ -25,7 +26,7 @@ type attemptOwn struct {
 	mu    sync.Mutex // the body may use goroutines
 	notes map[string]json.RawMessage
 	size  int
-	local locals
+	local stepbody.Locals
 	saved store.Time // when progress was last recorded; 0: not yet
 	// requests counts the requests made without an id, by run and name.
 	requests map[[2]string]int

@@ -279,7 +279,7 @@ func (e *Engine) leftBehind() error {
 	var deaf []string
 	for _, r := range runs {
 		at := "the workflow function"
-		b := r.bodies.under.last()
+		b := r.bodies.under.Last()
 		if b != nil {
 			at = "step " + *b
 		}

@@ -147,7 +147,7 @@ func (e *Engine) Executing(id string) (key string, ok bool) {
 	if r == nil {
 		return "", false
 	}
-	if body := r.bodies.under.last(); body != nil {
+	if body := r.bodies.under.Last(); body != nil {
 		return *body, true
 	}
 	return "", false

@@ -6,6 +6,7 @@ import (
 
 	"github.com/holdfast-dev/holdfast/internal/faults"
 	"github.com/holdfast-dev/holdfast/internal/guard"
+	"github.com/holdfast-dev/holdfast/internal/stepbody"
 )
 
 // OnceOption changes how Once deals with an unknown outcome.
@@ -80,6 +81,9 @@ func Once[T any](ctx context.Context, name string, fn func(ctx context.Context) 
 			return v, Permanent(unknown)
 		case happened:
 			return v, nil
+		}
+		if fake := stepbody.FakeOf(ctx); fake != nil {
+			return stepbody.StandIn[T](ctx, fake)
 		}
 		return fn(ctx)
 	}

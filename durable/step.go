@@ -12,6 +12,7 @@ import (
 	"github.com/holdfast-dev/holdfast/internal/history"
 	"github.com/holdfast-dev/holdfast/internal/payload"
 	"github.com/holdfast-dev/holdfast/internal/retry"
+	"github.com/holdfast-dev/holdfast/internal/stepbody"
 	"github.com/holdfast-dev/holdfast/internal/telemetry"
 	"github.com/holdfast-dev/holdfast/store"
 )
@@ -169,7 +170,7 @@ func (st *step) apply(r *run, name string, list []StepOption) error {
 	for _, opt := range list {
 		opt(&o)
 	}
-	st.relaxed, st.long, st.once = o.relaxed, o.long, o.once
+	st.relaxed, st.long, st.once, st.given = o.relaxed, o.long, o.once, o.input
 	if o.transact {
 		if err := st.useTransaction(&o); err != nil {
 			return err
@@ -194,6 +195,8 @@ type body interface {
 	// once runs the body and returns the envelope of its result. With an error,
 	// it returns the envelope of the result that check refused, if any.
 	once(ctx context.Context) (payload []byte, err error)
+	// faked is once with a fake in the place of the body.
+	faked(ctx context.Context, fake stepbody.Fake) (payload []byte, err error)
 }
 
 func (b *bodyOf[T]) once(ctx context.Context) ([]byte, error) {
@@ -201,6 +204,19 @@ func (b *bodyOf[T]) once(ctx context.Context) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
+	return b.outcome(value)
+}
+
+func (b *bodyOf[T]) faked(ctx context.Context, fake stepbody.Fake) ([]byte, error) {
+	value, err := stepbody.StandIn[T](ctx, fake)
+	if err != nil {
+		return nil, err
+	}
+	return b.outcome(value)
+}
+
+// outcome returns the envelope of a result, and checks the result.
+func (b *bodyOf[T]) outcome(value T) ([]byte, error) {
 	s := b.first.scope
 	r := s.run
 	b.result = value

@@ -144,6 +144,10 @@ func (t *transaction) begin(ctx context.Context) (handle any, err error) {
 	return t.tx.Handle(), nil
 }
 
+// isOpen reports whether the body had a transaction, with which the outcome is committed. What
+// a test puts in the place of the body needs none.
+func (t *transaction) isOpen() bool { return t != nil && t.tx != nil }
+
 // explain returns the error of the user's function in words that say what it did.
 func (t *transaction) explain(err error) error {
 	if e, ok := t.tx.(store.TxExplainer); ok && err != nil {

@@ -32,4 +32,10 @@ type Body interface {
 	// Notes calls yield for every note with this name that the history had when this
 	// execution of the run began, in no order.
 	Notes(name string, yield func(seq int64, note json.RawMessage))
+	// Input returns the value that the step was given with WithInput; nil: none.
+	Input() any
+	// Anew tells this execution from one of the same number before an operator's act: the branch of
+	// the history that it is on, and, if the failures of the step were reset and nothing was recorded
+	// of it since, the number of the last event before that; 0: they were not.
+	Anew() (branch int32, reset int64)
 }
