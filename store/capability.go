@@ -171,8 +171,17 @@ type Capabilities struct {
 	ParallelCommits int
 }
 
-// CapabilitiesOf probes s.
+// Capable is a store that says itself what it can do, such as one that wraps a Store it knows at
+// run time only: which interfaces it implements then says nothing.
+type Capable interface {
+	Capabilities() Capabilities
+}
+
+// CapabilitiesOf probes s, or asks it if it is Capable.
 func CapabilitiesOf(s Store) Capabilities {
+	if asked, ok := s.(Capable); ok {
+		return asked.Capabilities()
+	}
 	var c Capabilities
 	c.Notifier, _ = s.(Notifier)
 	c.Meter, _ = s.(Meter)

@@ -1,6 +1,11 @@
-// Package durabletest tests workflows for the typical bug of durable code: that a
-// workflow function, executed again from what was recorded, does something
-// different from the first time.
+// Package durabletest tests programs that use package durable.
+//
+// Replace puts fakes in the place of step bodies, by name. VirtualTime lets a year pass in a
+// second. HistoryOf says what a run did, and compares it with what it should do. Faults gives a
+// store a bad night.
+//
+// Survives, Simulate and Replays look for the typical bug of durable code: that a workflow
+// function, executed again from what was recorded, does something different from the first time.
 //
 // Survives executes a workflow once undisturbed, and then again and again, ending
 // its process before and after every write, and compares the results. It also
@@ -21,7 +26,7 @@
 // that of a run in production, without running the body of any step. With a directory
 // of such files under testdata, CI shows which change would stop a run in flight.
 //
-// Everything runs on a memory store. If the test is a *testing.T, time is virtual
+// These three run everything on a memory store. If the test is a *testing.T, time is virtual
 // (testing/synctest): a workflow that sleeps for a year takes milliseconds. See
 // RealTime for what cannot run in such a bubble.
 package durabletest

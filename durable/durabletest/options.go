@@ -194,13 +194,16 @@ func (c *config) sampleOf(parts int) int {
 	return max(c.sample/parts, 1)
 }
 
+// longLease is the lease of engines in virtual time, where a year must not take millions of
+// heartbeats.
+const longLease = 60 * 24 * time.Hour
+
 // options returns the options of an engine for these workflows.
 func (c *config) options(defs []durable.Definition) durable.Options {
 	o := c.engine
 	o.Workflows = append(slices.Clone(defs), c.engine.Workflows...)
-	// A killed executor is removed explicitly (see process), so its lease may be
-	// long: a virtual year must not take a million heartbeats.
-	o.Lease, o.Grace, o.QuarantineAfter = 60*24*time.Hour, -1, 1000
+	// A killed executor is removed explicitly (see process), so its lease may be long.
+	o.Lease, o.Grace, o.QuarantineAfter = longLease, -1, 1000
 	if c.attempts != nil {
 		o.Around = append(slices.Clone(o.Around), c.attempts.around)
 	}

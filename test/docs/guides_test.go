@@ -15,7 +15,7 @@ func TestGuidesShowTheExamples(t *testing.T) {
 		blocks int
 	}{
 		"docs/rules.md":                {"durable/example_state_test.go", 3},
-		"docs/guides/testing.md":       {"durable/durabletest/example_test.go", 3},
+		"docs/guides/testing.md":       {"durable/durabletest/example_test.go", 7},
 		"docs/guides/transactions.md":  {"durable/example_transact_test.go", 2},
 		"docs/guides/changing-code.md": {"durable/example_guide_test.go", 2},
 		"docs/guides/processes.md":     {"dashboard/example_clients_test.go", 2},
