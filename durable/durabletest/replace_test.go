@@ -191,10 +191,10 @@ func TestAResultThatDoesNotFitItsStepFailsTheTest(t *testing.T) {
 	r := &recordingT{}
 	eng := engineOn(t, memory.Open(), durabletest.Replace(r, durabletest.Step("charge", durabletest.Returns("two")), durabletest.Step("ship", durabletest.Returns(true))), wf)
 	_, err := runOf(t, eng, wf, "r", 0)
-	require.ErrorContains(t, err, "the fake of this step returns a string") // and is not tried for ever
+	require.ErrorContains(t, err, "the fake of this step returns string") // and is not tried for ever
 	require.Equal(t, []string{
-		`durabletest: the fake of step "ship" returns a bool, and the step ship in run r has no result (Succeeds)`,
-		`durabletest: the fake of step "charge" returns a string, and the step charge in run r has a result of type int`,
+		`durabletest: the fake of step "ship" returns bool, and the step ship in run r has no result (Succeeds)`,
+		`durabletest: the fake of step "charge" returns string, and the step charge in run r has a result of type int`,
 	}, r.end())
 }
 

@@ -79,7 +79,7 @@ func (r Reply) answer(ctx context.Context, c Call, result any) error {
 		if into.Type() == reflect.TypeFor[struct{}]() {
 			want = "no result (Succeeds)"
 		}
-		return &misfit{fmt.Sprintf("returns a %s, and the step %s in run %s has %s", from.Type(), c.Key, c.RunID, want)}
+		return &misfit{fmt.Sprintf("returns %s, and the step %s in run %s has %s", from.Type(), c.Key, c.RunID, want)}
 	}
 	into.Set(from)
 	return nil
