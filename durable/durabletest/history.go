@@ -32,7 +32,7 @@ type History struct {
 // An Entry is one durable call of a run.
 type Entry struct {
 	Key  string // "items[3]/resize"
-	Name string // "resize"
+	Name string // "resize", also of "resize#2"
 	// Kind is the word of listings: "step", "timer", "wait", "approval", "request", "child run",
 	// "branch", "map", "item", "first", "published", "attributes", "compensation".
 	Kind string
@@ -78,8 +78,12 @@ func (h *History) add(r *outline.Row) {
 		return // declared only; the heading of the compensations
 	}
 	ms, _ := h.story.Took(r)
+	name := r.Name
+	if _, n, again := strings.Cut(nameAndNumber(r.Key), "#"); again && !strings.Contains(n, "[") { // not of an item
+		name = strings.TrimSuffix(name, "#"+n)
+	}
 	e := Entry{
-		Key: r.Key, Name: r.Name, Kind: string(r.Kind), State: string(r.State), Error: r.Error,
+		Key: r.Key, Name: name, Kind: string(r.Kind), State: string(r.State), Error: r.Error,
 		Took: time.Duration(ms) * time.Millisecond, outcome: r.Outcome,
 	}
 	if r.Kind == outline.Step || r.Kind == outline.Undo {

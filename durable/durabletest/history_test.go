@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/require"
@@ -47,6 +48,7 @@ func tripHistory(t *testing.T, report testing.TB, id string, answer bool, pay ..
 		run, err := trip.Start(ctx, id, 0)
 		require.NoError(t, err)
 		if answer {
+			synctest.Wait() // until it asks, so that the history has the question
 			require.NoError(t, eng.Signal(ctx, id, "approve", true))
 		}
 		_, _ = run.Wait(ctx)
@@ -92,7 +94,7 @@ func TestAHistoryThatIsNotAsWantedIsPrinted(t *testing.T) {
 		"state":    {func(h *durabletest.History) { h.Wants(durabletest.Did("pay")) }, `wanted "pay" done; step "pay" is failed in attempt 3: bank is down`},
 		"attempts": {func(h *durabletest.History) { h.Wants(durabletest.Failed("pay").Attempts(2)) }, `wanted "pay" failed in attempt 2; step "pay" is failed in attempt 3`},
 		"error":    {func(h *durabletest.History) { h.Wants(durabletest.Failed("pay").Error("declined")) }, `wanted "pay" failed with "declined"`},
-		"pending":  {func(h *durabletest.History) { h.Wants(durabletest.Pending("approve")) }, `wanted "approve" not over; wait "approve" is done`},
+		"pending":  {func(h *durabletest.History) { h.Wants(durabletest.Pending("approve")) }, `wanted "approve" not over; approval "approve" is done`},
 		"more":     {func(h *durabletest.History) { h.WantsOnly(durabletest.Did("book")) }, `"approve" is done, and nothing more was wanted`},
 		"another":  {func(h *durabletest.History) { h.WantsOnly(durabletest.Did("approve")) }, `wanted "approve" done as number 1; step "book" is done`},
 		"fewer": {func(h *durabletest.History) {
@@ -126,5 +128,24 @@ func TestAResultIsComparedAsItsType(t *testing.T) {
 		require.Empty(t, r.end())
 		h.Wants(durabletest.Did("pay").Result(payment{"p2"}))
 		require.Contains(t, r.end()[0], `wanted "pay" done with {ID:p2}; step "pay" is done, and its result is {ID:p1}`)
+	})
+}
+
+// A name stands for each call of that name, a key for one of them.
+func TestAHistoryFindsCallsByNameAndByKey(t *testing.T) {
+	wf := durable.Define("w", func(ctx context.Context, _ int) (int, error) {
+		for _, name := range []string{"mail", "a#1", "mail"} {
+			if err := durable.Do(ctx, name, func(context.Context) error { return nil }); err != nil {
+				return 0, err
+			}
+		}
+		return 0, nil
+	})
+	durabletest.VirtualTime(t, durable.Options{Workflows: []durable.Definition{wf}}, func(t *testing.T, eng *durable.Engine) {
+		_, err := wf.Run(durable.NewContext(t.Context(), eng), "r", 0)
+		require.NoError(t, err)
+		h := durabletest.HistoryOf(t, eng, "r")
+		h.WantsOnly(durabletest.Did("mail"), durabletest.Did("a#1"), durabletest.Did("mail"))
+		h.WantsOnly(durabletest.Did("mail"), durabletest.Did("a%231"), durabletest.Did("mail#2"))
 	})
 }

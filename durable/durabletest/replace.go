@@ -126,10 +126,12 @@ func stepsOf(names []string) string {
 
 // nameOf returns the name in a key, as it is escaped there.
 func nameOf(key string) string {
-	name := key[strings.LastIndexByte(key, '/')+1:]
-	name, _, _ = strings.Cut(name, "#")
+	name, _, _ := strings.Cut(nameAndNumber(key), "#")
 	return name
 }
+
+// nameAndNumber returns the part of a key after its scopes: "resize#2".
+func nameAndNumber(key string) string { return key[strings.LastIndexByte(key, '/')+1:] }
 
 // A Fake stands in for the bodies of the steps with one name. See Step and Replace.
 type Fake struct {
