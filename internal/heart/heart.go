@@ -114,6 +114,8 @@ const openingBeats = 3
 
 // Register makes the first beats.
 func (h *Heart) Register(ctx context.Context) error {
+	h.Clock.Skew = storeclock.SkewOf(ctx)
+	h.Lease.skew = h.Clock.Skew
 	h.Clock.Start(h.openedAt)
 	for i := 0; i < openingBeats; i++ {
 		began := time.Now()

@@ -5,6 +5,8 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
+
+	"github.com/holdfast-dev/holdfast/internal/storeclock"
 )
 
 // An executor may execute its runs for the length of a lease after each beat; after
@@ -24,6 +26,7 @@ func margin(length time.Duration) time.Duration { return length / 10 }
 type Lease struct {
 	anchor time.Time
 	length time.Duration // how long after a beat bodies may begin
+	skew   storeclock.Skew
 
 	until atomic.Int64 // when it ends, in nanoseconds since anchor, by the monotonic clock
 	// wall is the same by the wall clock: the monotonic clock stops while the
@@ -72,20 +75,20 @@ func (l *Lease) begin(length time.Duration, sent time.Time, ended func()) {
 
 // Holds reports whether a body may begin at this moment, which is now.
 func (l *Lease) Holds(now time.Time) bool {
-	return int64(now.Sub(l.anchor)) < l.until.Load() && now.UnixNano() < l.wall.Load()
+	return int64(l.skew.Between(l.anchor, now)) < l.until.Load() && l.skew.Wall(now) < l.wall.Load()
 }
 
 // renew extends the lease by a beat that was sent at this moment.
 func (l *Lease) renew(sent time.Time) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	until := sent.Sub(l.anchor) + l.length
-	left := until - time.Since(l.anchor)
+	until := l.skew.Between(l.anchor, sent) + l.length
+	left := until - l.skew.Between(l.anchor, time.Now())
 	if left <= 0 || int64(until) <= l.until.Load() {
 		return // the beat came too late to be of use, or after a later one
 	}
 	l.until.Store(int64(until))
-	l.wall.Store(sent.UnixNano() + int64(l.length))
+	l.wall.Store(l.skew.Wall(sent) + int64(l.length))
 	if l.current.Load().Over() {
 		l.current.Store(newTerm())
 	}
@@ -97,7 +100,7 @@ func (l *Lease) renew(sent time.Time) {
 // lapse ends the term if it was not renewed.
 func (l *Lease) lapse() {
 	l.mu.Lock()
-	left := time.Duration(l.until.Load()) - time.Since(l.anchor)
+	left := time.Duration(l.until.Load()) - l.skew.Between(l.anchor, time.Now())
 	t := l.current.Load()
 	switch {
 	case left > 0:

@@ -25,6 +25,9 @@ import (
 //	[107, 109]                   105   107
 //	[ 98,  99]                   107   107, then slowly 99: the first readings are forgotten
 type Clock struct {
+	// Skew is set before Start, by tests alone.
+	Skew Skew
+
 	anchor time.Time
 	pace   atomic.Pointer[pace]
 
@@ -71,10 +74,11 @@ func (c *Clock) Start(t time.Time) {
 	// way.
 	c.anchor = t.Add(-time.Duration(t.Nanosecond() % 1000))
 	c.observed = make(chan struct{})
-	c.pace.Store(&pace{offset: c.anchor.UnixMicro(), low: c.anchor.UnixMicro()})
+	wall := c.Skew.Wall(c.anchor) / 1000
+	c.pace.Store(&pace{offset: wall, low: wall})
 }
 
-func (c *Clock) ours(t time.Time) int64 { return t.Sub(c.anchor).Microseconds() }
+func (c *Clock) ours(t time.Time) int64 { return c.Skew.Between(c.anchor, t).Microseconds() }
 
 // At returns the store's time at a moment of ours.
 func (c *Clock) At(t time.Time) store.Time {

@@ -157,7 +157,7 @@ var rules = []rule{
 
 	// The tests that span packages, and their helpers.
 	{path: "test", forTests: true},
-	{path: "test/sim", ours: []string{"durable", "operate", "store"}, anyBackend: true, forTests: true},
+	{path: "test/sim", ours: []string{"durable", "operate", "store", "internal/storeclock"}, anyBackend: true, forTests: true},
 	{path: "test/tried", forTests: true},
 	{path: "test/statements/sqlitefault", modules: []string{sqlite3}, forTests: true},
 	{path: "test/pgtest", ours: []string{"test/syspackage"}, modules: []string{pq, sqlx, sys}, forTests: true},

@@ -13,6 +13,7 @@
 //	store.go      the way of one process to the store; fault.go is what goes wrong there
 //	queue.go      what roots wait in; schedule.go starts runs beside them; both say what must hold
 //	clock.go      the clock of the store, which drifts and jumps
+//	localclock.go the clocks of each process, which drift, are set, and stand still; what must not depend on them
 //	operator.go   what people do to runs
 //	ledger.go     what bodies did and calls returned; told.go what people were told
 //	check.go      what must hold at the end

@@ -64,6 +64,9 @@ func (g *Generator) world() World {
 		g.clocks(&w)
 	}
 	if g.chance(15) {
+		g.localClocks(&w)
+	}
+	if g.chance(15) {
 		g.queue(&w)
 	}
 	if g.chance(10) {

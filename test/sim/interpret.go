@@ -108,7 +108,7 @@ func (w *World) shaken() bool {
 		}
 	}
 	for _, a := range w.Acts {
-		if a.Do == KillProcess || a.Do == SetClock || a.Do == CloseProcess || a.Do == PauseRun || a.Do == JumpBack {
+		if a.Do == KillProcess || a.Do == SetClock || a.Do == Suspend || a.Do == CloseProcess || a.Do == PauseRun || a.Do == JumpBack {
 			return true
 		}
 	}
@@ -120,6 +120,16 @@ func (w *World) shaken() bool {
 func (w *World) slow() bool {
 	for _, f := range w.Faults {
 		if f.Do == SlowBefore || f.Do == SlowAfter || f.Do == Stuck {
+			return true
+		}
+	}
+	return w.suspends()
+}
+
+// suspends reports whether a machine of a world stands still at times.
+func (w *World) suspends() bool {
+	for _, a := range w.Acts {
+		if a.Do == Suspend {
 			return true
 		}
 	}

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"time"
 
 	"github.com/holdfast-dev/holdfast/durable"
 	"github.com/holdfast-dev/holdfast/store"
@@ -20,18 +21,20 @@ type ledger struct {
 	runs      map[string]*told
 	bodies    map[string]*bodyBook // by run, generation, lineage and key
 	canon     map[string][]sight   // by run, generation, lineage and scope
+	asked     map[string]time.Time // when a wait began at first, by the store's clock
 	disturbed int                  // ends of processes and of leases
 }
 
 // bodyBook is what is known of the bodies of one step.
 type bodyBook struct {
-	begun   map[int]int // by attempt
-	under   map[*process]int
-	failed  int         // the last attempt whose failure is recorded
-	done    bool        // its outcome is recorded
-	unknown bool        // an earlier history may have something of it
-	running map[int]int // attempts whose bodies are under way
-	saved   []int       // progress that may be there, the last certain one first
+	begun    map[int]int // by attempt
+	under    map[*process]int
+	failed   int         // the last attempt whose failure is recorded
+	failedAt store.Time  // when that was, by its event
+	done     bool        // its outcome is recorded
+	unknown  bool        // an earlier history may have something of it
+	running  map[int]int // attempts whose bodies are under way
+	saved    []int       // progress that may be there, the last certain one first
 }
 
 // A sight is what a workflow saw of one call.
@@ -228,11 +231,13 @@ func (l *ledger) begin(x *pass, a durable.AttemptInfo, n *Node) (end func()) {
 	case len(a.Failures) != b.failed:
 		l.sim.fail("%s sees %d failures of %d", at, len(a.Failures), b.failed)
 	}
+	l.askPause(b, a, n, at)
+	x.askLease(at)
 	if owner := l.sim.ownerOf(x.run); !l.sim.world.clocksDiffer() && owner != "" && owner != x.process.id() {
 		l.sim.fail("%s begins, and the run belongs to %s", at, owner)
 	}
 	for p := range b.under {
-		if p != x.process && !p.isDead() && n.Do != Progress && n.How != ByDeaf && !l.sim.world.clocksDiffer() { // SaveProgress does not return before the store answers
+		if p != x.process && !p.isDead() && !p.own.slept() && n.Do != Progress && n.How != ByDeaf && !l.sim.world.clocksDiffer() { // SaveProgress does not return before the store answers
 			l.sim.fail("%s begins, and one in p%d is under way", at, p.n)
 		}
 	}
@@ -289,7 +294,8 @@ func (l *ledger) recorded(run string, e *store.Event) {
 	}
 	switch e.Type {
 	case store.AttemptFailed:
-		l.book(run, t.gen, t.lineage, e.Key).failed = int(e.Attempt)
+		b := l.book(run, t.gen, t.lineage, e.Key)
+		b.failed, b.failedAt = int(e.Attempt), e.At
 	case store.StepCompleted, store.StepFailed:
 		l.book(run, t.gen, t.lineage, e.Key).done = true
 	}

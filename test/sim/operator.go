@@ -29,7 +29,9 @@ const (
 	KillProcess  Deed = "kill"
 	CloseProcess Deed = "close"
 	OpenProcess  Deed = "open"
-	SetClock     Deed = "set clock" // of the store
+	SetClock     Deed = "set clock"      // of the store
+	SetWall      Deed = "set wall clock" // of a process
+	Suspend      Deed = "suspend"        // the machine of a process
 
 	PauseQueue     Deed = "pause queue" // of worlds that have one
 	ResumeQueue    Deed = "resume queue"
@@ -72,7 +74,7 @@ func (s *sim) hasHarm(h Harm) bool {
 
 // meddles reports whether somebody stops, resumes or changes runs of this world.
 func (s *sim) meddles() bool {
-	for _, d := range []Deed{PauseRun, ResumeRun, JumpBack, EditStep, CleanUp, CloseProcess} {
+	for _, d := range []Deed{PauseRun, ResumeRun, JumpBack, EditStep, CleanUp, CloseProcess, Suspend} {
 		if s.hasAct(d) {
 			return true
 		}
@@ -126,6 +128,13 @@ func (s *sim) act(a *Act) {
 	case SetClock:
 		s.clock.jump(a.By)
 		s.line.clockSet(s.now())
+		return
+	case SetWall:
+		p.own.setWall(a.By)
+		return
+	case Suspend:
+		s.note("p%d is suspended for %s", p.n, a.By)
+		p.own.suspend(a.By)
 		return
 	case OpenProcess:
 		s.boot()

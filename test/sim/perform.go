@@ -120,14 +120,17 @@ func (x *pass) call(ctx context.Context, scope, path string, n *Node) (string, e
 		drawn := fmt.Sprint(durable.NewID(ctx), durable.Rand(ctx).Uint64(), durable.Now(ctx).UnixMicro())
 		return durable.Step(ctx, name, x.body(path, n), durable.WithInput(drawn))
 	case Sleep:
-		began := durable.Now(ctx)
+		began, asked := durable.Now(ctx), x.firstAsked(scope, path)
 		err := durable.Sleep(ctx, n.For)
+		if err == nil {
+			x.askWait(path, asked, n.For)
+		}
 		if slept := durable.Now(ctx).Sub(began); err == nil && slept < n.For && !x.sim.world.clocksDiffer() {
 			x.sim.fail("%s: the sleep at %s lasted %s and not %s", x.run, path, slept, n.For)
 		}
 		return "", err
 	case Await:
-		return x.await(ctx, path, n)
+		return x.await(ctx, scope, path, n)
 	case Drain:
 		return "", x.drain(ctx, path, n)
 	case Publish:
@@ -152,7 +155,8 @@ func (x *pass) name(n *Node) string {
 }
 
 // await waits for a signal. It waits again after one of a wrong type.
-func (x *pass) await(ctx context.Context, path string, n *Node) (string, error) {
+func (x *pass) await(ctx context.Context, scope, path string, n *Node) (string, error) {
+	asked := x.firstAsked(scope, path)
 	var o []durable.AwaitOption
 	if n.For > 0 {
 		o = append(o, durable.Timeout(n.For))
@@ -162,6 +166,7 @@ func (x *pass) await(ctx context.Context, path string, n *Node) (string, error) 
 		var wrong *durable.SignalTypeError
 		switch {
 		case errors.Is(err, durable.ErrTimeout):
+			x.askWait(path, asked, n.For)
 			return "timeout", nil
 		case !errors.As(err, &wrong) || refused > 10:
 			return v, err

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/holdfast-dev/holdfast/durable"
+	"github.com/holdfast-dev/holdfast/internal/storeclock"
 )
 
 // lease is that of every process.
@@ -20,6 +21,7 @@ type process struct {
 	sim  *sim
 	n    int
 	link *link
+	own  *localClock
 
 	mu   sync.Mutex
 	eng  *durable.Engine // nil: not yet open
@@ -31,12 +33,12 @@ type process struct {
 // boot opens a process and has it recover, however often that takes.
 func (s *sim) boot() {
 	s.mu.Lock()
-	p := &process{sim: s, n: len(s.processes), link: &link{Store: s.data.Handle()}}
+	p := &process{sim: s, n: len(s.processes), link: &link{Store: s.data.Handle()}, own: s.newClock(len(s.processes))}
 	p.link.process = p
 	s.processes = append(s.processes, p)
 	s.mu.Unlock()
 	for try := 0; ; try++ {
-		eng, err := durable.Open(context.Background(), p.link, p.options())
+		eng, err := durable.Open(storeclock.WithSkew(context.Background(), p.own.skew), p.link, p.options())
 		if err == nil {
 			p.mu.Lock()
 			p.eng = eng

@@ -80,6 +80,14 @@ func smallerWorlds(w World) (all []World) {
 	if w.Names != 0 {
 		add(func(v *World) { v.Names = 0 })
 	}
+	if len(w.Clocks) > 0 {
+		add(func(v *World) { v.Clocks = nil })
+		for i := range w.Clocks {
+			add(func(v *World) { v.Clocks = slices.Delete(slices.Clone(w.Clocks), i, i+1) })
+			add(func(v *World) { v.Clocks = slices.Clone(w.Clocks); v.Clocks[i].Ahead = 0 })
+			add(func(v *World) { v.Clocks = slices.Clone(w.Clocks); v.Clocks[i].Drift = 0 })
+		}
+	}
 	if w.Grace != 0 {
 		add(func(v *World) { v.Grace = 0 })
 	}

@@ -15,11 +15,12 @@ type link struct {
 	*memory.Store
 	process *process
 
-	mu    sync.Mutex
-	dead  bool
-	until time.Time // it has no connection until then
-	deny  time.Time // it can write nothing until then
-	beat  time.Time // when the last beat was answered; zero: the process is not open yet
+	mu      sync.Mutex
+	dead    bool
+	until   time.Time  // it has no connection until then
+	deny    time.Time  // it can write nothing until then
+	renewed store.Time // when the store took the last beat, by its clock
+	beat    time.Time  // when the last beat was answered; zero: the process is not open yet
 }
 
 // cut ends it.
@@ -79,6 +80,11 @@ func (l *link) down() error {
 
 // call makes a call that can be addressed by these names.
 func (l *link) call(ctx context.Context, forward func() error, names ...string) error {
+	if d := l.process.own.rest(); d > 0 && !l.isDead() { // a machine that is suspended sends nothing
+		if err := stand(ctx, d); err != nil {
+			return err
+		}
+	}
 	if err := l.down(); err != nil {
 		return err
 	}
@@ -179,7 +185,14 @@ func (l *link) Beat(ctx context.Context, x store.Executor) (p store.Pulse, err e
 			l.beat = time.Now()
 		}
 	}()
-	err = l.call(ctx, func() error { p, err = l.Store.Beat(ctx, x); return err }, "beat")
+	err = l.call(ctx, func() error {
+		if p, err = l.Store.Beat(ctx, x); err == nil {
+			l.mu.Lock()
+			l.renewed = l.process.sim.now()
+			l.mu.Unlock()
+		}
+		return err
+	}, "beat")
 	return p, err
 }
 
@@ -262,7 +275,7 @@ func (l *link) Queues(ctx context.Context, names ...string) (all []store.QueueSt
 // Notify passes notices on while there is a connection.
 func (l *link) Notify(ctx context.Context, fn func(store.Notice)) error {
 	return l.Store.Notify(ctx, func(n store.Notice) {
-		if l.down() == nil {
+		if l.down() == nil && stand(ctx, l.process.own.rest()) == nil {
 			fn(n)
 		}
 	})

@@ -11,6 +11,7 @@ type World struct {
 	Deadline time.Duration // of the root runs; 0: none
 	Grace    time.Duration // Options.Grace; 0: none
 	Drift    int           // how much faster the store's clock goes, in parts of a million
+	Clocks   []Clock       // of the processes, counted round; nil: they are right
 	Names    int           // how many bytes the name of a call has at least in a key
 	Queue    *Queue        // that the root runs wait in; nil: none
 	Schedule *Schedule     // that starts runs beside them; nil: none
@@ -34,6 +35,6 @@ type Act struct {
 	After time.Duration // since then, or since the world began
 	Do    Deed
 	Run   int           // to which root run
-	By    time.Duration // how far the store's clock is set
+	By    time.Duration // how far a clock is set; how long a machine is suspended
 	Back  int           // of a jump and an edit: how many events before the last one
 }
