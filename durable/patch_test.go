@@ -63,6 +63,24 @@ func TestPatchedIsTrueForNewRunsFalseForOldOnesAndKeepsItsAnswer(t *testing.T) {
 	})
 }
 
+// A fork has copied calls of the new way, and goes on with it.
+func TestAForkKeepsTheAnswerOfPatched(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		wf := asksBefore(patchedWay)
+		w.boot(t, with(wf))
+		start(t, w, wf, "r", 0)
+		w.eventually("r", store.Waiting)
+		for id, at := range map[string]int64{"after": 0, "before": seqOf(t, w, "r", "a")} {
+			_, err := operate.On(w.eng).Fork(w.ctx(), "r", operate.ForkOptions{ID: id, At: at})
+			require.NoError(t, err)
+			out, err := wait(t, w, wf, id)
+			require.NoError(t, err)
+			require.Equal(t, "a new b", out)
+			require.Equal(t, 1, strings.Count(strings.Join(w.story(id), ","), "patched"), w.story(id))
+		}
+	})
+}
+
 // The marker shifts nothing: the calls of a run count alike with and without it,
 // and it takes no write of its own.
 func TestAMarkerHasNoOrdinalAndRidesAlong(t *testing.T) {

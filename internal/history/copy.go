@@ -9,15 +9,21 @@ import (
 )
 
 // Copyable returns the events of calls that have ended, in order, as far as they
-// leave no gap: after a call that is left out, nothing of its scope is copied.
+// leave no gap: after a call that is left out, nothing of its scope is copied. The marker of a
+// change goes with the call that it precedes: without one, the question is open again.
 func (p *Past) Copyable(events []store.Event) []store.Event {
-	take := map[string]bool{} // keys of calls and items whose events are copied
-	p.copyScope("", take)
+	take := map[string]bool{}   // keys of calls and items whose events are copied
+	calls := map[string]int32{} // how many calls of each scope those are
+	p.copyScope("", take, calls)
 	var kept []store.Event
 	for i := range events {
 		ev := &events[i]
 		_, r := RoleOf(ev.Type)
 		switch {
+		case ev.Type == store.Patched:
+			if ev.Ordinal > calls[ScopeOfKey(ev.Key)] {
+				continue
+			}
 		case ev.Seq == p.Created.Seq || r == RoleRun:
 			continue
 		case ev.Type == store.AttributesSet && ev.Key == "":
@@ -39,31 +45,31 @@ func (p *Past) takenBack(ev *store.Event) bool {
 	return ev.Type != store.StepStarted || rec == nil || rec.Kind == CallStep
 }
 
-// copyScope marks the events of a scope that are copied.
-func (p *Past) copyScope(path string, take map[string]bool) {
-	for _, rec := range p.Scopes[path] {
+// copyScope marks the events of a scope that are copied, and counts its calls.
+func (p *Past) copyScope(path string, take map[string]bool, calls map[string]int32) {
+	for i, rec := range p.Scopes[path] {
 		inside := rec.Kind == CallGo || rec.Kind == CallMap
 		if rec.Outcome.Seq == 0 && !inside {
 			return
 		}
-		take[rec.Key] = true
+		take[rec.Key], calls[path] = true, int32(i+1)
 		switch rec.Kind {
 		case CallGo:
-			p.copyScope(rec.Key, take)
+			p.copyScope(rec.Key, take, calls)
 		case CallMap:
-			p.copyItems(rec.Key, take)
+			p.copyItems(rec.Key, take, calls)
 		}
 	}
 }
 
 // copyItems marks the items of a Map.
-func (p *Past) copyItems(key string, take map[string]bool) {
+func (p *Past) copyItems(key string, take map[string]bool, calls map[string]int32) {
 	for n := range p.Items[key] {
 		take[ItemKey(key, n)] = true
 	}
 	for n := range p.MostScopes(key) {
 		if path := ItemKey(key, n); len(p.Scopes[path]) > 0 {
-			p.copyScope(path, take)
+			p.copyScope(path, take, calls)
 		}
 	}
 }
