@@ -15,6 +15,7 @@
 //	clock.go      the clock of the store, which drifts and jumps
 //	localclock.go the clocks of each process, which drift, are set, and stand still; what must not depend on them
 //	operator.go   what people do to runs
+//	deploy.go     a second build of the program, rolled forth and back; which runs fit which
 //	ledger.go     what bodies did and calls returned; told.go what people were told
 //	check.go      what must hold at the end
 //	run.go        the life of a world: begun, disturbed, left in peace, judged

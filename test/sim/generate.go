@@ -66,6 +66,9 @@ func (g *Generator) world() World {
 	if g.chance(15) {
 		g.localClocks(&w)
 	}
+	if g.chance(12) {
+		g.release(&w)
+	}
 	if g.chance(15) {
 		g.queue(&w)
 	}

@@ -65,6 +65,9 @@ func (n *Node) fate(shaken bool) fate {
 		return fate{breaks: true}
 	case Block:
 		return n.Body.fate(shaken)
+	case Change:
+		f, g := n.Body.fate(shaken), n.Then.fate(shaken)
+		return fate{succeeds: f.succeeds || g.succeeds, fails: f.fails || g.fails, breaks: f.breaks || g.breaks}
 	case Cleanup:
 		f := n.Body.fate(shaken)
 		f.breaks = f.breaks || f.fails && n.Then.fate(shaken).breaks
@@ -108,7 +111,7 @@ func (w *World) shaken() bool {
 		}
 	}
 	for _, a := range w.Acts {
-		if a.Do == KillProcess || a.Do == SetClock || a.Do == Suspend || a.Do == CloseProcess || a.Do == PauseRun || a.Do == JumpBack {
+		if a.Do == KillProcess || a.Do == SetClock || a.Do == Suspend || a.Do == Deploy || a.Do == CloseProcess || a.Do == PauseRun || a.Do == JumpBack {
 			return true
 		}
 	}

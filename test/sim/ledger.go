@@ -54,6 +54,7 @@ type pass struct {
 	run     string
 	gen     int
 	lineage int
+	version string // of the workflow
 
 	mu     sync.Mutex
 	places map[string]int  // calls made, by scope
@@ -61,12 +62,14 @@ type pass struct {
 	gone   map[string]bool // scopes whose execution has ended
 }
 
-func (l *ledger) pass(p *process, run string, gen int) *pass {
+func (l *ledger) pass(p *process, run string, gen int, version string) *pass {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	t := l.run(run)
 	t.gen = max(t.gen, gen) // a fork begins in the generation that it has copied
-	return &pass{sim: l.sim, process: p, run: run, gen: gen, lineage: t.lineage, places: map[string]int{}, gone: map[string]bool{}}
+	x := &pass{sim: l.sim, process: p, run: run, gen: gen, version: version, lineage: t.lineage, places: map[string]int{}, gone: map[string]bool{}}
+	t.pinned(x)
+	return x
 }
 
 // saw keeps what the workflow saw of a call, and compares it with what it saw of the
@@ -288,7 +291,9 @@ func (l *ledger) recorded(run string, e *store.Event) {
 	t := l.run(run)
 	if e.Type == store.WorkflowContinued {
 		t.gen++
+		t.ways = 0
 	}
+	t.goes(e)
 	if e.Key == "" {
 		return
 	}

@@ -30,6 +30,7 @@ const (
 	CloseProcess Deed = "close"
 	OpenProcess  Deed = "open"
 	SetClock     Deed = "set clock"      // of the store
+	Deploy       Deed = "deploy"         // the other build of a world with a Release
 	SetWall      Deed = "set wall clock" // of a process
 	Suspend      Deed = "suspend"        // the machine of a process
 
@@ -74,7 +75,7 @@ func (s *sim) hasHarm(h Harm) bool {
 
 // meddles reports whether somebody stops, resumes or changes runs of this world.
 func (s *sim) meddles() bool {
-	for _, d := range []Deed{PauseRun, ResumeRun, JumpBack, EditStep, CleanUp, CloseProcess, Suspend} {
+	for _, d := range []Deed{PauseRun, ResumeRun, JumpBack, EditStep, CleanUp, CloseProcess, Suspend, Deploy} {
 		if s.hasAct(d) {
 			return true
 		}
@@ -128,6 +129,11 @@ func (s *sim) act(a *Act) {
 	case SetClock:
 		s.clock.jump(a.By)
 		s.line.clockSet(s.now())
+		return
+	case Deploy:
+		if s.world.Release != Unchanged {
+			s.deploy(1 - s.current())
+		}
 		return
 	case SetWall:
 		p.own.setWall(a.By)

@@ -27,10 +27,10 @@ func (s *sim) ref() *durable.Workflow[Input, string] {
 }
 
 // workflow makes the workflow of one process.
-func (s *sim) workflow(p *process) *durable.Workflow[Input, string] {
+func (s *sim) workflow(p *process, o ...durable.DefineOption) *durable.Workflow[Input, string] {
 	return durable.Define(workflowName, func(ctx context.Context, in Input) (string, error) {
 		s.performs(durable.RunID(ctx), in.Path)
-		x := s.ledger.pass(p, durable.RunID(ctx), in.Gen)
+		x := s.ledger.pass(p, durable.RunID(ctx), in.Gen, durable.RunVersion(ctx))
 		prefix := in.Path
 		if prefix != "" {
 			prefix += "."
@@ -38,7 +38,7 @@ func (s *sim) workflow(p *process) *durable.Workflow[Input, string] {
 		out, err := x.program(ctx, "", prefix, s.world.Program.at(in.Path))
 		x.returned(out, err)
 		return out, err
-	})
+	}, o...)
 }
 
 // program performs p, whose paths begin with prefix, in a scope, and returns what it
@@ -73,6 +73,11 @@ func (x *pass) node(ctx context.Context, scope, path string, n *Node) (v string,
 			_, _ = x.program(ctx, scope, path+"/", n.Then)
 		}
 		return v, err
+	case Change:
+		if x.takes(func() bool { return durable.Patched(ctx, path) }) == newWay {
+			return x.program(ctx, scope, path+".", n.Body)
+		}
+		return x.program(ctx, scope, path+"/", n.Then)
 	case Look:
 		return "", context.Cause(ctx)
 	case Fail:
@@ -104,7 +109,7 @@ func parent(path string) string {
 
 // call makes the durable call of a node.
 func (x *pass) call(ctx context.Context, scope, path string, n *Node) (string, error) {
-	name := x.name(n)
+	name := x.name(path, n)
 	switch n.Do {
 	case Step:
 		return durable.Step(ctx, name, x.body(path, n))
@@ -148,8 +153,8 @@ func (x *pass) call(ctx context.Context, scope, path string, n *Node) (string, e
 }
 
 // name returns the name of the call of a node.
-func (x *pass) name(n *Node) string {
-	name := string(n.Do)
+func (x *pass) name(path string, n *Node) string {
+	name := x.sim.ways[path] + string(n.Do)
 	more := max(0, x.sim.world.Names-len(name))
 	return name + strings.Repeat("%", more/3) + strings.Repeat("x", more%3) // "%" is three bytes in a key
 }
@@ -177,7 +182,7 @@ func (x *pass) await(ctx context.Context, scope, path string, n *Node) (string, 
 
 // structure makes a call that has calls in it.
 func (x *pass) structure(ctx context.Context, scope, path string, n *Node) (string, error) {
-	name := x.name(n)
+	name := x.name(path, n)
 	inner := func(i int) string { return fmt.Sprintf("%s%s[%d]/", scope, path, i) }
 	branch := func(i int) func(ctx context.Context) (string, error) {
 		return func(ctx context.Context) (string, error) {
@@ -274,7 +279,7 @@ func classify(err error) string {
 	switch {
 	case err == nil:
 		return ""
-	case isGone(err):
+	case isGone(err), isChanged(err):
 		return "gone"
 	case errors.Is(err, durable.ErrCancelled), errors.Is(err, durable.ErrRunCancelled):
 		return "cancelled"

@@ -15,6 +15,9 @@ func (w World) Test(why string) string {
 	if len(small) > 0 {
 		fmt.Fprintf(&b, "\t\t%s,\n", strings.Join(small, ", "))
 	}
+	if w.Release != "" {
+		fmt.Fprintf(&b, "\t\tRelease: %q,\n", w.Release)
+	}
 	if len(w.Clocks) > 0 {
 		fmt.Fprintf(&b, "\t\tClocks: %s,\n", literalClocks(w.Clocks))
 	}

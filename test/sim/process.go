@@ -18,10 +18,11 @@ const lease = durable.DefaultLease
 
 // A process is an engine, from when it is opened to when it is closed or killed.
 type process struct {
-	sim  *sim
-	n    int
-	link *link
-	own  *localClock
+	sim   *sim
+	n     int
+	link  *link
+	own   *localClock
+	build build
 
 	mu   sync.Mutex
 	eng  *durable.Engine // nil: not yet open
@@ -33,7 +34,7 @@ type process struct {
 // boot opens a process and has it recover, however often that takes.
 func (s *sim) boot() {
 	s.mu.Lock()
-	p := &process{sim: s, n: len(s.processes), link: &link{Store: s.data.Handle()}, own: s.newClock(len(s.processes))}
+	p := &process{sim: s, n: len(s.processes), link: &link{Store: s.data.Handle()}, own: s.newClock(len(s.processes)), build: s.deployed}
 	p.link.process = p
 	s.processes = append(s.processes, p)
 	s.mu.Unlock()
@@ -77,8 +78,8 @@ func (s *sim) boot() {
 func (p *process) options() durable.Options {
 	w := p.sim.workflow(p)
 	return durable.Options{
-		Workflows: []durable.Definition{w}, Queues: p.sim.world.Queue.declared(), Schedules: p.sim.world.Schedule.declared(w),
-		Name: fmt.Sprint("p", p.n), Build: "sim", Grace: cmp.Or(p.sim.world.Grace, -1), UnloadAfter: p.sim.world.Unload,
+		Workflows: p.sim.definitions(p), Queues: p.sim.world.Queue.declared(), Schedules: p.sim.world.Schedule.declared(w),
+		Name: fmt.Sprint("p", p.n), Build: p.build.name(), Grace: cmp.Or(p.sim.world.Grace, -1), UnloadAfter: p.sim.world.Unload,
 		QuarantineAfter: 1000, NoReconcileOnBoot: false,
 		Errors:  []durable.ErrorKind{durable.ErrorType[*oddError]("sim.odd")},
 		Capture: durable.Capture{Off: true}, Logger: slog.New(listener{p}),

@@ -36,6 +36,7 @@ const (
 	Undo     Kind = "undo"    // registers a compensation, which fails Fails times
 	Cleanup  Kind = "cleanup" // Body, and Then if it failed, whatever that comes to
 	Block    Kind = "block"   // Body, in the place of one node
+	Change   Kind = "change"  // Body by the second build of a world with a Release, Then by the first one
 	Look     Kind = "look"    // returns the error of the context if it has ended
 	Fail     Kind = "fail"    // an error of the workflow's own
 	Panic    Kind = "panic"   // of the workflow's own

@@ -80,6 +80,9 @@ func smallerWorlds(w World) (all []World) {
 	if w.Names != 0 {
 		add(func(v *World) { v.Names = 0 })
 	}
+	if w.Release != Unchanged {
+		add(func(v *World) { v.Release = Unchanged })
+	}
 	if len(w.Clocks) > 0 {
 		add(func(v *World) { v.Clocks = nil })
 		for i := range w.Clocks {

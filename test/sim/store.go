@@ -108,6 +108,7 @@ func (l *link) Commit(ctx context.Context, batch []store.Change) []error {
 		for i := range batch {
 			if errs[i] == nil {
 				s.committed(&batch[i])
+				s.parks(l.process, &batch[i])
 			}
 		}
 		s.askLine()

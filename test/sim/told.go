@@ -14,8 +14,11 @@ type told struct {
 	lineage     int        // odd while an operator changes its history
 	meddled     bool       // an operator has tried to change its history
 	gen         int        // by the events
-	mustUndo    []string   // what the function had registered when it last failed
-	firm        []string   // what was registered before a call that is recorded
+	ways        int        // that it has gone at a Change: 1 the old one, 2 the new one
+	version     string     // that has executed it, and in which generation
+	versionGen  int
+	mustUndo    []string // what the function had registered when it last failed
+	firm        []string // what was registered before a call that is recorded
 	undone      map[string]bool
 	outs        []string       // what its function returned, in the last passes
 	stepFailed  bool           // the last error that it returned was that of a step

@@ -14,6 +14,7 @@ type World struct {
 	Clocks   []Clock       // of the processes, counted round; nil: they are right
 	Names    int           // how many bytes the name of a call has at least in a key
 	Queue    *Queue        // that the root runs wait in; nil: none
+	Release  Release       // how its second build differs
 	Schedule *Schedule     // that starts runs beside them; nil: none
 	Program  Program       // of each root run
 	Faults   []Fault
