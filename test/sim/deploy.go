@@ -70,13 +70,15 @@ func (s *sim) definitions(p *process) []durable.Definition {
 	return all
 }
 
-// ways returns for each node of a Change which way it is part of, by path.
+// ways returns for each node of a Change which way it is part of, by path, as its name begins: no
+// call of one way may be taken for one of another, or for one that is the same in both builds.
 func (p Program) ways() map[string]string {
 	ways := map[string]string{}
 	p.walk("", func(at string, n *Node) {
 		if n.Do == Change {
-			n.Body.walk(at+".", func(at string, _ *Node) { ways[at] = newWay })
-			n.Then.walk(at+"/", func(at string, _ *Node) { ways[at] = oldWay })
+			of := strings.ReplaceAll(at, "/", "_") + "-"
+			n.Body.walk(at+".", func(at string, _ *Node) { ways[at] = newWay + of })
+			n.Then.walk(at+"/", func(at string, _ *Node) { ways[at] = oldWay + of })
 		}
 	})
 	return ways

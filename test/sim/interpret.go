@@ -115,7 +115,7 @@ func (w *World) shaken() bool {
 			return true
 		}
 	}
-	return w.Engines > 1
+	return w.Engines > 1 || w.Release != Unchanged
 }
 
 // slow reports whether the store of a world stands still at times: Close then says what it

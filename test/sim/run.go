@@ -336,11 +336,11 @@ func (s *sim) settle() {
 	signals := s.world.Program.signals()
 	resumed := map[string]int{}
 	for i := 0; i < patience*s.world.inTurn() && !s.failed(); i++ {
+		if i%6 == 5 {
+			s.tryOther(s.rows())
+		}
 		rows := s.rows()
 		ended := true
-		if i%6 == 5 {
-			s.tryOther(rows)
-		}
 		for j := range rows {
 			row := &rows[j]
 			if row.Status.Terminal() {
