@@ -173,3 +173,24 @@ func TestWhatADamagedStoreDoesNotTakeIsNoFailureOfTheRun(t *testing.T) {
 	damaged("workflow_continued", step, sim.Node{Do: sim.Renew, Max: 2})
 	damaged("item_completed", sim.Node{Do: sim.Map, Max: 1, Body: sim.Program{step}})
 }
+
+// A run was about to fail when a pause came, and then a cancel, which won. Why it was cancelled
+// was not read any more.
+func TestACancelAfterAPauseKeepsItsReasonAsTheRunFails(t *testing.T) {
+	sim.Run(t, sim.World{
+		Program: sim.Program{{Do: "fail"}},
+		Faults:  []sim.Fault{{On: "workflow_failed", Nth: 1, Do: "slow before", For: 5 * time.Second}},
+		Acts:    []sim.Act{{Do: "pause", After: 3 * time.Second}, {Do: "cancel", After: 4 * time.Second}},
+	})
+}
+
+// A fork did not copy the marker of a change, and was parked as changed.
+func TestAForkOfARunThatHasGoneTheNewWayGoesOn(t *testing.T) {
+	sim.Run(t, sim.World{
+		Release: sim.ByPatch,
+		Program: sim.Program{
+			{Do: "step", For: 5 * time.Second}, {Do: "change", Body: sim.Program{{Do: "long"}}, Then: sim.Program{{Do: "long"}}}, {Do: "step", For: 5 * time.Second},
+		},
+		Acts: []sim.Act{{Do: "deploy"}, {Do: "fork", After: 9 * time.Second}},
+	})
+}
