@@ -197,7 +197,6 @@ func (rn *renewing) renew(n *renewal) outcome {
 	}
 	switch err := r.write(w); {
 	case errors.Is(err, store.ErrCancelAsked):
-		r.inbox.readCancel()
 		return r.cancelledFirst(true)
 	case ofContent(err):
 		return r.fail(fmt.Errorf("continuing run %s with a new input: %w", r.id, err))

@@ -244,7 +244,7 @@ func (b *inbox) deliver(list []store.Message) {
 }
 
 // readCancel reads why the run was cancelled, even when fetch reads nothing any more
-// because the branches left behind were ended.
+// because the branches left behind were ended, or a pause has come.
 func (b *inbox) readCancel() {
 	r := b.run
 	if h, err := r.eng.store.Load(context.WithoutCancel(r.ctx), r.id, store.Cursor{NoEvents: true}); err == nil {

@@ -180,9 +180,7 @@ func (r *run) complete(output []byte) outcome {
 // of the two can win. undone: what was registered is undone already.
 func (r *run) cancelledFirst(undone bool) outcome {
 	r.inbox.fetch()
-	if r.dead.Load() != nil { // a pause came before it, and fetch reads nothing any more
-		r.inbox.readCancel()
-	}
+	r.inbox.readCancel()
 	r.stop.cancel("") // in case the mail cannot be read
 	if !undone {
 		return r.end(nil, nil)

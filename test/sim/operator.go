@@ -180,6 +180,7 @@ func (s *sim) operate(ctx context.Context, eng *durable.Engine, a *Act, id strin
 		s.ledger.cancels(id, err == nil)
 		return err
 	case PauseRun:
+		s.ledger.pauses(id)
 		return eng.Pause(ctx, id, "wait")
 	case UnpauseRun:
 		return eng.Unpause(ctx, id)

@@ -12,6 +12,7 @@ type told struct {
 	cancelTried bool
 	cancelledAt store.Time // when that was acknowledged; 0: it was not
 	lineage     int        // odd while an operator changes its history
+	paused      bool       // an operator has tried to pause it
 	meddled     bool       // an operator has tried to change its history
 	gen         int        // by the events
 	ways        int        // that it has gone at a Change: 1 the old one, 2 the new one
@@ -58,11 +59,19 @@ func (l *ledger) refused(x *pass, name string, n int) {
 	}
 }
 
-// wasMeddled reports whether an operator has tried to change the history of a run.
+// wasMeddled reports whether an operator has tried to change the history of a run, or has paused
+// it: in line it then stood aside.
 func (l *ledger) wasMeddled(id string) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return l.run(id).meddled
+	return l.run(id).meddled || l.run(id).paused
+}
+
+// pauses notes that somebody pauses a run.
+func (l *ledger) pauses(id string) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.run(id).paused = true
 }
 
 // waited notes what somebody was told who waited for a run.
