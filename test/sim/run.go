@@ -388,6 +388,8 @@ func (s *sim) end() {
 	s.mu.Unlock()
 	s.each(func(p *process) { p.stop() })
 	s.work.Wait()
+	s.each(func(p *process) { p.stop() }) // what was being opened
+	s.work.Wait()
 	s.clients.Wait()
 	time.Sleep(5 * time.Minute) // for calls of the store that stand still; time ends with the bubble's first goroutine
 	synctest.Wait()
