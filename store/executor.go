@@ -86,7 +86,8 @@ type Pulse struct {
 	// uses its own clock, the clocks must agree.
 	Skew time.Duration
 	// Late reports that this executor's lease had expired before the beat, so
-	// other executors may have taken its runs in between.
+	// other executors may have taken its runs in between. A store that sends a beat
+	// again, because the answer was lost, says so where it does not know.
 	Late bool
 }
 

@@ -53,7 +53,7 @@ func (c *claiming) take(ctx context.Context, b *batch) error {
 		if err == nil {
 			return nil
 		}
-		if lost := (*lostError)(nil); errors.As(err, &lost) && lost.maybe {
+		if unanswered(err) {
 			for _, k := range b.got {
 				u := unsettledClaim{no: k.No, executor: c.claim.Executor, epoch: k.row.Epoch, seq: k.row.Last.Seq}
 				if k.placed {

@@ -16,6 +16,10 @@ func swift(c *store.Change) bool {
 		len(c.Send) == 0 && len(c.Start) == 0 && len(c.Hold) == 0 && swiftPatch(c.Row)
 }
 
+// alone reports whether a Change has no events, whose place in the log would keep it from being
+// carried out late. The row that was read for it does.
+func alone(c *store.Change) bool { return len(c.Events) == 0 }
+
 // swiftPatch leaves out what hardly ever changes.
 func swiftPatch(p *store.RowPatch) bool {
 	return p == nil || p.Branch == nil && p.Generation == nil && p.Strikes == nil && p.Priority == nil && p.ArchivedSeq == nil && p.Attributes == nil
@@ -74,7 +78,7 @@ var unfinished = func() (list string) {
 // refused.
 func (s *Store) carry(w *wire, members []*member) (left []*member, err error) {
 	var e [17]array
-	var a [21]array
+	var a [22]array
 	rows := map[int64]*member{}
 	for _, m := range slices.SortedFunc(slices.Values(members), func(a, b *member) int { return cmp.Compare(a.c.RunID, b.c.RunID) }) {
 		if m.c.Plain() {
@@ -132,7 +136,7 @@ func addNews(news *notice.News, c *store.Change, before *store.Run) {
 	news.Changed(before, &after, notice.MayBeDue(after.Status))
 }
 
-func addSwift(a *[21]array, m *member) {
+func addSwift(a *[22]array, m *member) {
 	c := m.c
 	p := c.Row
 	if p == nil {
@@ -170,6 +174,11 @@ func addSwift(a *[21]array, m *member) {
 	}
 	a[19].bool(c.Release)
 	a[20].bool(c.Expect.TakeEpoch)
+	if alone(c) {
+		a[21].int(m.asOf)
+	} else {
+		a[21].null()
+	}
 }
 
 // addOr adds what v points to, NULL for nil.

@@ -22,6 +22,7 @@ const patience = 8 * time.Second
 type member struct {
 	c       *store.Change
 	no      int64 // run number; 0: not known, or not assigned yet
+	asOf    int64 // updated_at of the row, for a swift Change without events
 	decided bool
 	err     error // the verdict
 	unknown bool  // it was sent and the answer was lost
@@ -166,7 +167,7 @@ func giveUp(members []*member, err error) {
 // for wait if that is not 0.
 func (s *Store) attempt(ctx context.Context, members []*member, wait time.Duration) error {
 	err := s.send(ctx, members, wait)
-	if lost, ok := errors.AsType[*lostError](err); ok && lost.maybe {
+	if unanswered(err) {
 		for _, m := range undecided(members) {
 			m.unknown = true
 		}
@@ -207,17 +208,23 @@ func (s *Store) send(ctx context.Context, members []*member, wait time.Duration)
 
 // findNumbers looks up the run numbers that are not cached: of the plain members, and of those
 // that carry writes by number. A Change that creates its run has none yet, and in a transaction
-// the number comes with the row.
+// the number comes with the row. For a Change without events it reads the row's updated_at as well.
 func (s *Store) findNumbers(q querier, members []*member, once bool) error {
 	var ids array
 	missing := map[string]*member{}
 	for _, m := range members {
-		if m.no != 0 || !m.c.Plain() && !(once && (swift(m.c) || received(m.c))) {
+		carried := once && (swift(m.c) || received(m.c))
+		if !m.c.Plain() && !carried {
 			continue
 		}
-		if no, ok := s.numbers.get(m.c.RunID); ok {
-			m.no = no
-			continue
+		if row := carried && alone(m.c); !row {
+			if m.no != 0 {
+				continue
+			}
+			if no, ok := s.numbers.get(m.c.RunID); ok {
+				m.no = no
+				continue
+			}
 		}
 		ids.text(m.c.RunID)
 		missing[m.c.RunID] = m
@@ -227,7 +234,7 @@ func (s *Store) findNumbers(q querier, members []*member, once bool) error {
 	}
 	err := q.query("run_numbers", func(r []driverValue) error {
 		id, no := r[0].(string), r[1].(int64)
-		missing[id].no = no
+		missing[id].no, missing[id].asOf = no, r[2].(int64)
 		s.numbers.put(id, no)
 		delete(missing, id)
 		return nil

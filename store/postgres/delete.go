@@ -2,7 +2,6 @@ package postgres
 
 import (
 	"context"
-	"errors"
 
 	"github.com/holdfast-dev/holdfast/store"
 	"github.com/holdfast-dev/holdfast/store/internal/notice"
@@ -29,7 +28,7 @@ func (s *Store) Delete(ctx context.Context, d store.Deletion) (int, error) {
 		w.ctx = ctx
 		var err error
 		deleted, err = s.deleteRuns(w, &d, asked)
-		if lost := (*lostError)(nil); errors.As(err, &lost) && lost.maybe {
+		if unanswered(err) {
 			asked = deleted
 		}
 		return err

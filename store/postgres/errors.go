@@ -23,6 +23,12 @@ type lostError struct {
 func (e *lostError) Error() string { return "connection lost: " + e.err.Error() }
 func (e *lostError) Unwrap() error { return e.err }
 
+// unanswered reports whether the server may have carried out what failed with err, or may still do so.
+func unanswered(err error) bool {
+	lost, ok := errors.AsType[*lostError](err)
+	return ok && lost.maybe
+}
+
 // fault says how to react to a database error.
 type fault int
 

@@ -122,11 +122,16 @@ func (s *Store) Beat(ctx context.Context, e store.Executor) (store.Pulse, error)
 	}
 	defer s.calls.Done()
 	var p store.Pulse
+	late := false // also if an attempt that has renewed the lease failed, or got no answer
 	// A beat may be repeated as often as needed: it says only that the executor
 	// is alive.
-	err = s.again(ctx, func(w *wire) error {
+	err = s.again(ctx, func(w *wire) (err error) {
 		w.ctx = ctx
 		p = store.Pulse{}
+		defer func() {
+			late = late || p.Late || unanswered(err)
+			p.Late = late
+		}()
 		var until int64
 		switch {
 		case e.Leaving:

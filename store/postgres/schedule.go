@@ -53,7 +53,14 @@ func (s *Store) writeSchedule(w *wire, have, next *store.Schedule) (ok bool, err
 		data = []byte{}
 	}
 	if have == nil {
-		n, err = w.exec("schedule_insert", next.Name, next.Revision, int64(next.Due), data, int64(next.UpdatedAt))
+		// In a transaction, an insert that the server begins late, after a deletion, is never committed.
+		if err := w.begin(); err != nil {
+			return false, err
+		}
+		if n, err = w.exec("schedule_insert", next.Name, next.Revision, int64(next.Due), data, int64(next.UpdatedAt)); err != nil {
+			return false, err
+		}
+		return n > 0, w.commit() // which counts
 	} else {
 		n, err = w.exec("schedule_update", next.Name, next.Revision, int64(next.Due), data, int64(next.UpdatedAt), have.Revision)
 	}
@@ -93,16 +100,20 @@ func (s *Store) DeleteSchedule(ctx context.Context, name string) (existed bool, 
 		return false, nil // no schedule has it
 	}
 	err = s.again(ctx, func(w *wire) error {
-		w.ctx = ctx
-		if have, _, err := w.schedule(name); err != nil || have == nil {
-			return err
+		for w.ctx = ctx; ; {
+			have, _, err := w.schedule(name)
+			if err != nil || have == nil {
+				return err
+			}
+			n, err := w.exec("schedule_delete", name, have.Revision)
+			if n > 0 {
+				s.counts.commits.Add(1)
+			}
+			existed = existed || n > 0 || unanswered(err)
+			if n > 0 || err != nil {
+				return err
+			}
 		}
-		existed = true // also if the answer to what follows is lost
-		n, err := w.exec("schedule_delete", name)
-		if n > 0 {
-			s.counts.commits.Add(1)
-		}
-		return err
 	})
 	return existed && err == nil, described("delete schedule "+name, err)
 }

@@ -157,8 +157,7 @@ func (c *claiming) takeSeen(ctx context.Context, list []*seen, all *census) (lef
 	} else {
 		c.store.counts.commits.Add(1)
 	}
-	lost := (*lostError)(nil)
-	unknown := errors.As(err, &lost) && lost.maybe
+	unknown := unanswered(err)
 	for _, k := range list {
 		switch {
 		case written[k.No]:

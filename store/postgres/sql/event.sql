@@ -40,23 +40,24 @@ WHERE (e.pred = 0 OR EXISTS (
 RETURNING run_no
 
 -- name: carry_out (own)
--- append_many for Changes of which some also change the row of their run: $18 to $38, one
+-- append_many for Changes of which some also change the row of their run: $18 to $39, one
 -- element a run, in the order of run ids, in which everything locks; the pred of their events is
 -- NULL. A pred of NULL in the row's part says that the Change has no events, and take that it takes the
 -- epoch of a run without an owner. The row is locked before it is checked, so what is read of it is its last
 -- state; everything else is read as of the beginning of the statement. An event that has come
 -- since takes the place of one to insert, which then fails. A key that was taken since would not
 -- be released: whoever takes one moves updated_at, so a Change that releases is left alone if the
--- row is not as it was then. Returns the runs that got their events, and how those were whose row
+-- row is not as it was then. A Change without events has no place in the log, which would be taken if the
+-- server began with this statement late: $39 is the updated_at that was read for it, and each Change moves that on. Returns the runs that got their events, and how those were whose row
 -- was changed.
 WITH change AS MATERIALIZED (
   SELECT u.*, r.status AS was, r.owner AS owned, r.paused AS stopped, r.epoch AS at, r.inbox AS received, r.cancel_asked AS asked,
          r.updated_at AS updated
   FROM unnest($18::bigint[], $19::bigint[], $20::bigint[], $21::bigint[], $22::boolean[], $23::text[], $24::text[], $25::bigint[], $26::text[],
               $27::text[], $28::text[], $29::boolean[], $30::bigint[], $31::boolean[], $32::boolean[], $33::bigint[], $34::bigint[], $35::bigint[],
-              $36::bigint[], $37::boolean[], $38::boolean[]) WITH ORDINALITY
+              $36::bigint[], $37::boolean[], $38::boolean[], $39::bigint[]) WITH ORDINALITY
     AS u (no, fence, pred, inbox, no_cancel, befores, status, epoch, version, code, reason, recoverable, seen, cancel_asked, paused, started_at,
-          ended_at, wake_at, deadline_at, release, take, ord)
+          ended_at, wake_at, deadline_at, release, take, as_of, ord)
   JOIN durable_runs r ON r.no = u.no
   ORDER BY u.ord FOR UPDATE OF r
 ),
@@ -64,6 +65,7 @@ fit AS MATERIALIZED (
   SELECT c.* FROM change c
   WHERE c.at = c.fence AND (c.inbox IS NULL OR c.inbox = c.received) AND NOT (c.no_cancel AND c.asked)
     AND (c.befores IS NULL OR pg_catalog.strpos(c.befores, c.was || ',') > 0)
+    AND (c.as_of IS NULL OR c.as_of = c.updated)
     AND (NOT c.release OR (SELECT s.updated_at FROM durable_runs s WHERE s.no = c.no) = c.updated)
     AND NOT (c.take AND c.owned <> '')
     AND (c.pred IS NULL OR (
@@ -89,7 +91,7 @@ updated AS (
     recoverable = COALESCE(f.recoverable, r.recoverable), owner = CASE WHEN f.epoch IS NULL THEN r.owner ELSE '' END, epoch = COALESCE(f.epoch, r.epoch),
     seen = COALESCE(f.seen, r.seen), cancel_asked = COALESCE(f.cancel_asked, r.cancel_asked), paused = COALESCE(f.paused, r.paused),
     started_at = COALESCE(f.started_at, r.started_at), ended_at = COALESCE(f.ended_at, r.ended_at), wake_at = COALESCE(f.wake_at, r.wake_at),
-    deadline_at = COALESCE(f.deadline_at, r.deadline_at), updated_at = greatest(r.updated_at, clock.now)
+    deadline_at = COALESCE(f.deadline_at, r.deadline_at), updated_at = greatest(r.updated_at + 1, clock.now)
   FROM fit f CROSS JOIN clock WHERE r.no = f.no
 ),
 released AS (

@@ -92,7 +92,7 @@ WITH RECURSIVE kinds (status, code, workflow, version, queue) AS (
 SELECT DISTINCT workflow, version, queue FROM kinds
 
 -- name: run_numbers (own)
-SELECT id, no FROM durable_runs WHERE id = ANY($1::text[])
+SELECT id, no, updated_at FROM durable_runs WHERE id = ANY($1::text[])
 
 -- name: lock_wait (own)
 -- How long this transaction waits for a lock, in milliseconds.

@@ -14,7 +14,8 @@ ON CONFLICT (name) DO NOTHING
 UPDATE durable_schedules SET revision = $2, due = $3, data = $4, updated_at = $5 WHERE name = $1 AND revision = $6
 
 -- name: schedule_delete
-DELETE FROM durable_schedules WHERE name = $1
+-- The revision keeps a statement that the server begins late from the next schedule of the name.
+DELETE FROM durable_schedules WHERE name = $1 AND revision = $2
 
 -- name: schedules
 SELECT name, revision, due, data, updated_at FROM durable_schedules ORDER BY name

@@ -16,6 +16,7 @@ type link struct {
 	proxy          *Proxy
 	client, server net.Conn
 	statements     map[string]string // SQL of prepared statements by name
+	over           chan struct{}     // closed when the server says no more
 
 	mu   sync.Mutex
 	mute bool // replies are dropped
@@ -71,6 +72,16 @@ func (l *link) forward(request []byte, r Request) bool {
 		_, _ = l.server.Write(request)
 		_ = l.client.Close()
 		return false
+	case CutLate:
+		l.set(true, true)
+		_ = l.client.Close()
+		select {
+		case <-l.proxy.keepRequest(l.over):
+			_, _ = l.server.Write(request)
+			<-l.over
+		case <-l.over:
+		}
+		return false
 	case CutReply:
 		l.set(true, true)
 	case Refuse:
@@ -118,6 +129,7 @@ func (l *link) note(kind byte, body []byte, r *Request) bool {
 // replies passes on what the server sends.
 func (l *link) replies() {
 	defer l.client.Close()
+	defer close(l.over)
 	in := bufio.NewReader(l.server)
 	for {
 		kind, msg, err := message(in)

@@ -25,6 +25,9 @@ const (
 	// CutBlind sends the request on and closes the connection at once, so that
 	// the server may still be at it when the client is back.
 	CutBlind
+	// CutLate closes the connection to the client and keeps the request. The server gets it when
+	// the test calls Deliver.
+	CutLate
 	// Refuse answers a simple query as a server does that does not know a parameter; the
 	// server never sees it.
 	Refuse
@@ -53,7 +56,11 @@ type Proxy struct {
 	cuts   int
 	conns  []net.Conn
 	closed bool
+	kept   []kept
 }
+
+// kept is a request that the server has yet to get.
+type kept struct{ send, done chan struct{} }
 
 // New starts a proxy in front of target, a host and port. It is closed when t
 // ends.
@@ -121,6 +128,28 @@ func (p *Proxy) CutAll() {
 	for _, c := range p.conns {
 		_ = c.Close()
 	}
+}
+
+// Deliver gives the server the requests that CutLate has kept, one after the other, and returns
+// when it has carried them out.
+func (p *Proxy) Deliver() {
+	p.mu.Lock()
+	list := p.kept
+	p.kept = nil
+	p.mu.Unlock()
+	for _, k := range list {
+		close(k.send)
+		<-k.done
+	}
+}
+
+// keepRequest registers a request for Deliver. done is closed when its connection has ended.
+func (p *Proxy) keepRequest(done chan struct{}) (send chan struct{}) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	k := kept{send: make(chan struct{}), done: done}
+	p.kept = append(p.kept, k)
+	return k.send
 }
 
 func (p *Proxy) decide(r Request) Action {
@@ -191,6 +220,6 @@ func (p *Proxy) serve(client net.Conn) {
 		return
 	}
 	defer p.forget(server)
-	l := &link{proxy: p, client: client, server: server, statements: map[string]string{}}
+	l := &link{proxy: p, client: client, server: server, statements: map[string]string{}, over: make(chan struct{})}
 	l.run()
 }

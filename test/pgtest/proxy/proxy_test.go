@@ -30,6 +30,7 @@ func TestTheProxyCutsWhereItIsTold(t *testing.T) {
 		{"pass", proxy.Pass, 1},
 		{"before the server sees it", proxy.CutBefore, 1},
 		{"after the server has done it", proxy.CutReply, 2},
+		{"later", proxy.CutLate, 2},
 	}
 	for i, c := range cases {
 		t.Run(c.name, func(t *testing.T) {
@@ -54,6 +55,9 @@ func TestTheProxyCutsWhereItIsTold(t *testing.T) {
 			require.NoError(t, direct.QueryRow("SELECT count(*) FROM t").Scan(&n))
 			require.Equal(t, c.want, n)
 			require.Equal(t, c.action != proxy.Pass, p.Cuts() == 1)
+			p.Deliver()
+			require.NoError(t, direct.QueryRow("SELECT count(*) FROM t").Scan(&n))
+			require.Equal(t, c.action == proxy.CutLate, n > c.want)
 		})
 	}
 }
