@@ -84,10 +84,12 @@ func TestARunOfAnyIdIsReachableInTheAPIAndInThePages(t *testing.T) {
 // each id, and the second start would be told that its run is there already.
 func TestABodyThatIsNotUTF8IsRefused(t *testing.T) {
 	onStores(t, dashboard.Options{}, func(t *testing.T, s *site) {
-		for _, body := range []string{"{\"id\":\"caf\xe9\",\"input\":{\"id\":\"o\",\"total\":1}}", "{\"id\":\"plain\",\"input\":{\"id\":\"caf\xe9\",\"total\":1}}"} {
-			a := s.send("POST", "/api/workflows/checkout/runs", body)
-			require.Equal(t, http.StatusBadRequest, a.status, a.body)
-			require.Contains(t, a.body, "not valid UTF-8")
+		for text, why := range map[string]string{"caf\xe9": "not valid UTF-8", `half \ud83d`: "half of a character"} {
+			for _, body := range []string{`{"id":"` + text + `","input":{"id":"o","total":1}}`, `{"id":"plain","input":{"id":"` + text + `","total":1}}`} {
+				a := s.send("POST", "/api/workflows/checkout/runs", body)
+				require.Equal(t, http.StatusBadRequest, a.status, a.body)
+				require.Contains(t, a.body, why)
+			}
 		}
 		page, err := s.c.ListRuns(t.Context(), client.ListOptions{})
 		require.NoError(t, err)

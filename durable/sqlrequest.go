@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"log/slog"
 	"reflect"
-	"unicode/utf8"
 
 	"github.com/holdfast-dev/holdfast/internal/commit"
 	"github.com/holdfast-dev/holdfast/internal/guard"
@@ -46,8 +45,8 @@ func newDrainer(e *Engine) *requests.Drainer {
 // form returns the change that carries a request out.
 func (s sqlRequests) form(ctx context.Context, r store.Request) (store.Change, error) {
 	for column, text := range map[string]string{"input": r.Input, "attributes": r.Attributes, "headers": r.Headers} {
-		if !utf8.ValidString(text) { // JSON would replace what is not
-			return store.Change{}, fmt.Errorf("durable: %s is not valid UTF-8: %w", column, ErrInvalid)
+		if err := guard.JSON([]byte(text)); err != nil {
+			return store.Change{}, fmt.Errorf("durable: %s %w: %w", column, err, ErrInvalid)
 		}
 	}
 	switch r.Kind {

@@ -13,13 +13,11 @@
 package guard
 
 import (
-	"bytes"
 	"errors"
 	"fmt"
 	"reflect"
 	"runtime"
 	"runtime/debug"
-	"strconv"
 	"unicode/utf8"
 
 	"github.com/holdfast-dev/holdfast/store"
@@ -103,35 +101,4 @@ func Text(s string, limit int) string {
 		s = s[:end] + "…"
 	}
 	return store.CleanText(s)
-}
-
-// HalfCharacter reports whether JSON has half of a surrogate pair (\ud800 alone), which is no
-// character: the decoder would put the same one in the place of each, and two texts would
-// become one.
-func HalfCharacter(json []byte) bool {
-	high := false // the last escape was the first half of a pair
-	for len(json) > 0 {
-		i := bytes.IndexByte(json, '\\')
-		if i < 0 || len(json) < i+2 {
-			break
-		}
-		if high && i > 0 {
-			return true
-		}
-		if json[i+1] != 'u' || len(json) < i+6 {
-			if high {
-				return true
-			}
-			json = json[i+2:]
-			continue
-		}
-		n, err := strconv.ParseUint(string(json[i+2:i+6]), 16, 16)
-		low := err == nil && n >= 0xDC00 && n <= 0xDFFF
-		if low != high {
-			return true
-		}
-		high = err == nil && n >= 0xD800 && n <= 0xDBFF
-		json = json[i+6:]
-	}
-	return high
 }

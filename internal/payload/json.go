@@ -7,8 +7,6 @@ import (
 	"fmt"
 	"io"
 	"reflect"
-	"strings"
-	"unicode/utf8"
 
 	"github.com/holdfast-dev/holdfast/internal/envelope"
 	"github.com/holdfast-dev/holdfast/internal/guard"
@@ -19,11 +17,8 @@ import (
 // matches store.ErrInvalid if the JSON represents no such value.
 func (s *Sealer) EncodeJSON(t reflect.Type, data json.RawMessage) ([]byte, error) {
 	v := reflect.New(t)
-	switch { // the decoder would replace what is no text: two inputs would become one
-	case !utf8.Valid(data):
-		return nil, fmt.Errorf("%w: it is not valid UTF-8", store.ErrInvalid)
-	case guard.HalfCharacter(data):
-		return nil, fmt.Errorf("%w: it has half of a surrogate pair, which is no character", store.ErrInvalid)
+	if err := guard.JSON(data); err != nil {
+		return nil, fmt.Errorf("%w: it %w", store.ErrInvalid, err)
 	}
 	if len(data) > 0 {
 		dec := json.NewDecoder(bytes.NewReader(data))

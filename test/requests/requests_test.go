@@ -194,6 +194,10 @@ func TestTextThatIsNoUTF8IsRefused(t *testing.T) {
 		_, code, text := c.answer(`reason = ?`, column)
 		require.Equal(t, store.RequestInvalid, code)
 		require.Contains(t, text, column+" is not valid UTF-8")
+		c.exec(`INSERT INTO durable_requests (kind, workflow, reason, `+column+`) VALUES ('start', 'ship', ?, ?)`, "half "+column, `{"item":"\ud83d"}`)
+		_, code, text = c.answer(`reason = ?`, "half "+column)
+		require.Equal(t, store.RequestInvalid, code)
+		require.Contains(t, text, "half of a character")
 	}
 }
 

@@ -9,7 +9,6 @@ import (
 	"net/http"
 	"strconv"
 	"strings"
-	"unicode/utf8"
 
 	"github.com/holdfast-dev/holdfast/internal/guard"
 )
@@ -24,11 +23,8 @@ func ReadJSON(r *http.Request, v any) error {
 	if len(bytes.TrimSpace(body)) == 0 {
 		return nil
 	}
-	if !utf8.Valid(body) { // the decoder would replace what is not: two ids, or two inputs, would become one
-		return BadRequest("the body is not valid UTF-8")
-	}
-	if guard.HalfCharacter(body) {
-		return BadRequest("the body has half of a surrogate pair, which is no character")
+	if err := guard.JSON(body); err != nil {
+		return BadRequest("the body %v", err)
 	}
 	dec := json.NewDecoder(bytes.NewReader(body))
 	dec.DisallowUnknownFields()
