@@ -2,6 +2,7 @@ package conformance
 
 import (
 	"fmt"
+	"math"
 
 	"github.com/holdfast-dev/holdfast/store"
 )
@@ -147,8 +148,8 @@ func branchCursor(t *T) {
 		if all {
 			line = whole
 		}
-		for _, after := range []int64{0, 1, 5, 8, 16, 17, 99} {
-			for _, tail := range []int{0, 1, 3, 11, 99} {
+		for _, after := range []int64{math.MinInt64, -1, 0, 1, 5, 8, 16, 17, 99, math.MaxInt64 - 1, math.MaxInt64} {
+			for _, tail := range []int{0, 1, 3, 11, 99, math.MaxInt} {
 				var want []int64
 				for _, seq := range line {
 					if seq > after {

@@ -2,6 +2,7 @@ package conformance
 
 import (
 	"fmt"
+	"math"
 	"slices"
 	"sync"
 
@@ -160,11 +161,11 @@ func inboxAfter(t *T) {
 	for i := range 6 {
 		t.must(s, send(signal("r", fmt.Sprint(i))))
 	}
-	for after := int64(0); after <= 7; after++ {
+	for _, after := range []int64{math.MinInt64, -1, 0, 1, 2, 3, 4, 5, 6, 7, math.MaxInt64 - 1, math.MaxInt64} {
 		got := t.load(s, "r", store.Cursor{AfterMessage: after, NoEvents: true})
-		require.Len(t, got.Inbox, int(max(6-after, 0)))
+		require.Len(t, got.Inbox, int(6-min(max(after, 0), 6)))
 		for i, m := range got.Inbox {
-			require.Equal(t, after+int64(i)+1, m.Seq)
+			require.Equal(t, max(after, 0)+int64(i)+1, m.Seq)
 		}
 		require.Empty(t, got.Events)
 		require.Equal(t, int64(6), got.Run.Inbox)

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"iter"
 	"maps"
+	"math"
 	"reflect"
 	"runtime"
 	"slices"
@@ -953,6 +954,12 @@ func mutants() []mutant {
 		}})},
 		{"reads from the beginning, not from After", "S4", "a part of a history", with(altered{load: func(next store.Store, ctx context.Context, id string, c store.Cursor) (*store.History, error) {
 			c.After = 0
+			return next.Load(ctx, id, c)
+		}})},
+		{"adds one to a cursor, whatever it is", "S4", "a part of a history", with(altered{load: func(next store.Store, ctx context.Context, id string, c store.Cursor) (*store.History, error) {
+			if c.After == math.MaxInt64 {
+				c.After = math.MinInt64
+			}
 			return next.Load(ctx, id, c)
 		}})},
 		{"reads the first events for the last", "S4", "a part of a history", with(altered{load: func(next store.Store, ctx context.Context, id string, c store.Cursor) (*store.History, error) {

@@ -64,7 +64,7 @@ func wanted(r *run, c store.Cursor) func(*store.Event) bool {
 
 func (s *Store) events(ctx context.Context, l eventlog.Log, want func(*store.Event) bool, c store.Cursor) iter.Seq2[store.Event, error] {
 	return func(yield func(store.Event, error) bool) {
-		from := max(c.After, 0) + 1
+		from := min(max(c.After, 0), l.Len()) + 1
 		if c.Tail > 0 {
 			from = tail(l, want, from, c.Tail)
 		}
