@@ -266,13 +266,6 @@ func (s *survival) mayVary(key string) bool {
 	return s.natural[key] || s.varies[""] || s.varies[nameOf(key)] || s.varies[key]
 }
 
-// nameOf returns the name of the call that has this key.
-func nameOf(key string) string {
-	name := key[strings.LastIndexByte(key, '/')+1:]
-	name, _, _ = strings.Cut(name, "#")
-	return name
-}
-
 // meets notes which calls a run has made.
 func (s *survival) meets(r *record) {
 	if s.met == nil {

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"reflect"
+	"strings"
 
 	"github.com/holdfast-dev/holdfast/internal/envelope"
 	"github.com/holdfast-dev/holdfast/internal/guard"
