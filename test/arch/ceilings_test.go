@@ -18,7 +18,7 @@ var (
 		"operate":          {29, 6000, 3, 545, 70},
 		"internal/claims":  {23, 3150, 6, 330, 47},
 		"internal/commit":  {16, 2200, 7, 380, 47},
-		"internal/history": {31, 5360, 10, 470, 80},
+		"internal/history": {31, 5370, 10, 470, 80},
 		"internal/payload": {12, 2550, 10, 530, 56},
 		"dashboard":        {9, 1100, 3, 240, 66},
 		"cli":              {36, 6300, 30, 390, 69},

@@ -39,9 +39,12 @@ func pages(t *testing.T) []string {
 	return found
 }
 
+// written is what a command has written into a page, such as a table of figures.
+var written = regexp.MustCompile("(?s)<!-- tried: from here.*<!-- to here -->")
+
 func TestAPageIsReadInOneSitting(t *testing.T) {
 	for _, page := range pages(t) {
-		words := len(strings.Fields(read(t, page)))
+		words := len(strings.Fields(written.ReplaceAllString(read(t, page), "")))
 		if _, ok := longPages[page]; words > mostWords && !ok {
 			t.Errorf("%s has %d words, more than %d: move what is another question to another page", page, words, mostWords)
 		}
