@@ -26,6 +26,7 @@ type member struct {
 	decided bool
 	err     error // the verdict
 	unknown bool  // it was sent and the answer was lost
+	found   bool  // decided by what an earlier attempt has written: see assure
 	renewed int   // how often its run number was out of date
 }
 
@@ -166,7 +167,10 @@ func giveUp(members []*member, err error) {
 // the others. They wait for each lock as long as the session's settings say, or
 // for wait if that is not 0.
 func (s *Store) attempt(ctx context.Context, members []*member, wait time.Duration) error {
-	err := s.send(ctx, members, wait)
+	err := s.write(ctx, func(w *wire) error {
+		w.lockWait = wait
+		return assure(w, members, s.send(ctx, w, members))
+	})
 	if unanswered(err) {
 		for _, m := range undecided(members) {
 			m.unknown = true
@@ -175,35 +179,58 @@ func (s *Store) attempt(ctx context.Context, members []*member, wait time.Durati
 	return err
 }
 
-func (s *Store) send(ctx context.Context, members []*member, wait time.Duration) error {
-	return s.write(ctx, func(w *wire) error {
-		w.lockWait = wait
-		once := wait == 0 // wait is set within a transaction
-		if err := s.findNumbers(w, members, once); err != nil {
+func (s *Store) send(ctx context.Context, w *wire, members []*member) error {
+	once := w.lockWait == 0 // it is set within a transaction
+	if err := s.findNumbers(w, members, once); err != nil {
+		return err
+	}
+	members = undecided(members)
+	plain := true
+	for _, m := range members {
+		plain = plain && m.c.Plain()
+	}
+	switch {
+	case len(members) == 0:
+		return nil
+	case !once:
+	case plain && len(members) == 1 && len(members[0].c.Events) == 1:
+		return s.appendOne(w, members[0])
+	case plain:
+		return s.appendPlain(w, members)
+	default:
+		left, err := s.carryOnce(w, members)
+		if err != nil || len(left) == 0 {
 			return err
 		}
-		members = undecided(members)
-		plain := true
-		for _, m := range members {
-			plain = plain && m.c.Plain()
+		members = left
+	}
+	return s.transact(ctx, w, members)
+}
+
+// assure acknowledges what was found only when the synchronous replicas have it. A session that
+// is ended while its commit waits for them leaves a commit that the server shows and they lack.
+// A later commit waits for all before it, so one is made. err is that of the attempt; without an
+// assurance what was found is open again.
+func assure(w *wire, members []*member, err error) error {
+	var found []*member
+	for _, m := range members {
+		if m.decided && m.err == nil && (m.found || m.unknown && len(m.c.Events) == 0) {
+			found = append(found, m)
 		}
-		switch {
-		case len(members) == 0:
-			return nil
-		case !once:
-		case plain && len(members) == 1 && len(members[0].c.Events) == 1:
-			return s.appendOne(w, members[0])
-		case plain:
-			return s.appendPlain(w, members)
-		default:
-			left, err := s.carryOnce(w, members)
-			if err != nil || len(left) == 0 {
-				return err
-			}
-			members = left
+	}
+	if err == nil && len(found) > 0 {
+		run := found[0].c.RunID
+		if run == "" {
+			run = found[0].c.Send[0].To
 		}
-		return s.transact(ctx, w, members)
-	})
+		_, err = w.exec("touch_run", run)
+	}
+	if err != nil {
+		for _, m := range found {
+			m.found, m.decided, m.unknown = false, false, true
+		}
+	}
+	return err
 }
 
 // findNumbers looks up the run numbers that are not cached: of the plain members, and of those
@@ -363,6 +390,7 @@ func (s *Store) readBack(q querier, members []*member) error {
 			m.decide(sqlstore.NotFound(m.c.RunID))
 		case there && m.c.Did(&store.Event{Seq: m.c.Mark(), Epoch: epoch, Sum: uint32(r[3].(int64))}):
 			clear(m.c.Sent)
+			m.found = true
 			m.decide(nil)
 		case m.no != no && m.renewed < 2:
 			m.no = no

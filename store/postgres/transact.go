@@ -105,7 +105,7 @@ func (s *Store) judge(q querier, refused map[*member]error) error {
 	for i, m := range doubtful {
 		switch {
 		case m.decided && m.err == nil:
-			refused[of[i]] = nil
+			of[i].found, refused[of[i]] = true, nil
 		case m.c.Create == nil && of[i].no != 0:
 			nos.int(of[i].no)
 			extends[of[i].no] = of[i]
