@@ -34,16 +34,16 @@ func TestAChangeThatIsFoundIsAcknowledgedOnlyWhenTheReplicaHasIt(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			require.NoError(t, replica.Stop(pgtest.Fast))
-			waits := func(of string) bool {
-				var n int
-				require.NoError(t, admin.Get(&n, `SELECT count(*) FROM pg_stat_activity WHERE wait_event = 'SyncRep' AND query LIKE $1`, of))
-				return n > 0
+			waits := func(other int) (pid int) {
+				require.NoError(t, admin.Get(&pid, `SELECT coalesce(max(pid), 0) FROM pg_stat_activity WHERE wait_event = 'SyncRep' AND pid <> $1`, other))
+				return pid
 			}
 			told := make(chan error, 1)
 			go func() { told <- s.Commit(t.Context(), []store.Change{change})[0] }()
-			require.Eventually(t, func() bool { return waits("%") }, time.Minute, time.Millisecond)
-			admin.MustExec(`SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE wait_event = 'SyncRep'`)
-			require.Eventually(t, func() bool { return waits("%strikes = strikes%") || len(told) == 1 }, time.Minute, time.Millisecond)
+			var ended int
+			require.Eventually(t, func() bool { ended = waits(0); return ended != 0 }, time.Minute, time.Millisecond)
+			admin.MustExec(`SELECT pg_terminate_backend($1)`, ended)
+			require.Eventually(t, func() bool { return waits(ended) != 0 || len(told) == 1 }, time.Minute, time.Millisecond)
 			require.Empty(t, told, "the replica lacks it")
 			require.NoError(t, replica.Restart())
 			require.NoError(t, <-told)
