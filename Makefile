@@ -80,4 +80,4 @@ soak: ## run the long crash and fault tests, and write what they tried into docs
 	$(WITH_PG) $(GO) test -count=1 -timeout 60m -p 3 $$($(GO) run ./test/tried/cmd/report -soak); rest=$$?; \
 	wait $$worlds && exit $$rest
 	@$(GO) run ./test/tried/cmd/report <$(TRIED)
-	@$(GO) run ./test/leftout
+	@$(GO) run ./test/leftout -soak

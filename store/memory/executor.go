@@ -42,7 +42,9 @@ func (s *Store) Beat(ctx context.Context, e store.Executor) (store.Pulse, error)
 	} else {
 		d.register(known, e, now)
 	}
-	d.look(&p, e, now)
+	if !e.Leaving { // whoever leaves asks for nothing
+		d.look(&p, e, now)
+	}
 	return p, nil
 }
 
@@ -64,7 +66,7 @@ func (d *data) look(p *store.Pulse, e store.Executor, now store.Time) {
 	gone := make(map[string]struct{})
 	for r := range d.unfinished {
 		row := &r.row
-		owned := row.Owner == e.ID && !e.Leaving
+		owned := row.Owner == e.ID
 		free := d.free(r, now)
 		if free && row.Owner != "" {
 			gone[row.Owner] = struct{}{}

@@ -147,6 +147,9 @@ func (s *Store) Beat(ctx context.Context, e store.Executor) (store.Pulse, error)
 		}
 		s.counts.commits.Add(1)
 		p.Late = p.Late || (until != 0 && int64(p.Now) >= until)
+		if e.Leaving {
+			return nil // whoever leaves asks for nothing
+		}
 		all, err := s.census(w)
 		if err == nil {
 			err = expire(w, all)
@@ -205,15 +208,11 @@ func (s *Store) leave(w *wire, p *store.Pulse, id string) (until int64, err erro
 
 // look fills in what follows from the runs.
 func (s *Store) look(w *wire, p *store.Pulse, e store.Executor, all *census) error {
-	owner := e.ID
-	if e.Leaving {
-		owner = "" // no owner: its former runs are no longer its own
-	}
 	workflows, versions := pairs(e.Serves)
 	err := w.query("look", func(v []driverValue) error {
 		find(p, v[0].(string), v[1].(string), v[2].(int64))
 		return nil
-	}, int64(all.now), all.free(), workflows, versions, owner)
+	}, int64(all.now), all.free(), workflows, versions, e.ID)
 	all.tell(p)
 	return err
 }

@@ -200,13 +200,13 @@ func (t *tx) beatOrAgain(e *store.Executor, said sqlstore.ExecutorRow) (p store.
 		return p, nil, err
 	}
 	p.Skew = t.skew(e.ID)
-	if err := t.beat(said, e.Leaving, &p); err != nil {
-		return p, nil, err
-	}
-	if err := t.pulse(e, &p); err != nil || e.Leaving {
+	if err := t.beat(said, e.Leaving, &p); err != nil || e.Leaving { // who asks for nothing more
 		return p, gone, err
 	}
-	return p, gone, t.remember(said, &p)
+	if err = t.pulse(e, &p); err == nil {
+		err = t.remember(said, &p)
+	}
+	return p, gone, err
 }
 
 // mourns reports whether the last beat of an executor lies in the future and was not renewed,
@@ -290,7 +290,7 @@ func (t *tx) pulse(e *store.Executor, p *store.Pulse) error {
 		own, free := store.Time(c.int()), store.Time(c.int())
 		next := store.Time(0)
 		switch {
-		case owner == e.ID && !e.Leaving:
+		case owner == e.ID:
 			next = own
 		case !live[owner]:
 			if owner != "" {
@@ -313,7 +313,7 @@ func (t *tx) pulse(e *store.Executor, p *store.Pulse) error {
 		p.Gone = append(p.Gone, id)
 	}
 	slices.Sort(p.Gone)
-	if p.Due, err = t.due(e.Serves, live); err != nil || e.Leaving {
+	if p.Due, err = t.due(e.Serves, live); err != nil {
 		return err
 	}
 	return t.query(t.s.q.mailOfOwn, func(c *cells) error {

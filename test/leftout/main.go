@@ -3,6 +3,7 @@
 package main
 
 import (
+	"flag"
 	"fmt"
 	"os"
 	"os/exec"
@@ -29,13 +30,27 @@ func rooted() (string, error) {
 	return "the test of executors whose processes are hidden (hidepid) was left out: only root can make a /proc of its own", nil
 }
 
+// onServer says what the tests with PostgreSQL need. Without a server nothing else matters to them.
+func onServer() (string, error) {
+	if line, err := pgtest.LeftOut(); line != "" || err != nil {
+		return line, err
+	}
+	return pgtest.PoolerLeftOut()
+}
+
 func main() {
+	isSoak := flag.Bool("soak", false, "say also what only make soak runs")
+	flag.Parse()
 	browser := func() (string, error) {
 		_, line, err := browsertest.Chromium()
 		return line, err
 	}
 	failed := false
-	for _, leftOut := range []func() (string, error){pgtest.MemoryLeftOut, rooted, browser, pgtest.LeftOut, pgtest.DiskLeftOut, pgtest.PoolerLeftOut, patroni.LeftOut, traced} {
+	all := []func() (string, error){pgtest.MemoryLeftOut, rooted, browser, onServer, traced}
+	if *isSoak {
+		all = append(all, pgtest.DiskLeftOut, patroni.LeftOut)
+	}
+	for _, leftOut := range all {
 		line, err := leftOut()
 		if err != nil {
 			fmt.Fprintln(os.Stderr, err)

@@ -9,8 +9,8 @@ import (
 // longest are the packages that take longest, so that none of them is left to run alone at the
 // end. One that mostly waits stands beside one that computes.
 var longest = []string{
-	"./test/everystore", "./dashboard", "./store/postgres", "./durable", "./dashboard/internal/browser",
-	"./test/proof", "./cli", "./test/statements", "./test/transactions", "./bench",
+	"./test/everystore", "./test/proof", "./test/transactions", "./test/failover", "./shell", "./bench",
+	"./store/postgres", "./cli", "./dashboard", "./durable", "./dashboard/internal/browser", "./test/statements",
 }
 
 func main() { fmt.Println(strings.Join(longest, " ")) }
