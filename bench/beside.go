@@ -2,11 +2,14 @@ package main
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"runtime"
 	"sync/atomic"
 	"time"
+
+	"github.com/klauspost/compress/zstd"
 
 	"github.com/holdfast-dev/holdfast/durable"
 	"github.com/holdfast-dev/holdfast/operate"
@@ -178,14 +181,20 @@ func (m *besides) sizes(ctx context.Context, _ *durable.Engine) error {
 	return err
 }
 
-// besideByHand returns the p99 of small commits beside a loop of large ones, without an engine.
+// besideByHand returns the p99 of small commits beside a loop of large ones, without an engine. The
+// large value is encoded and compressed each time, as that of a step must be.
 func (m *besides) besideByHand() (float64, error) {
 	small, large := hand{s: m.Store, name: "small "}, hand{s: m.Store, name: "large "}
 	l, err := large.create()
 	if err != nil {
 		return 0, err
 	}
-	payload := noise(1, largeResult)
+	value := noise(1, largeResult)
+	zip, err := zstd.NewWriter(nil, zstd.WithEncoderLevel(zstd.SpeedFastest), zstd.WithEncoderCRC(false), zstd.WithLowerEncoderMem(true))
+	if err != nil {
+		return 0, err
+	}
+	defer zip.Close()
 	over, ended := make(chan struct{}), make(chan error, 1)
 	go func() {
 		for {
@@ -195,6 +204,12 @@ func (m *besides) besideByHand() (float64, error) {
 				return
 			default:
 			}
+			encoded, err := json.Marshal(value)
+			if err != nil {
+				ended <- err
+				return
+			}
+			payload := zip.EncodeAll(encoded, make([]byte, 0, len(encoded)/4))
 			c := store.Change{RunID: l.id, Expect: expect, Events: []store.Event{l.event(store.StepCompleted, "step", nil, payload)}}
 			if err := large.commit(c); err != nil {
 				ended <- err
