@@ -228,7 +228,8 @@ func (s *sim) operateLine(ctx context.Context, op *operate.Operator, a *Act) err
 	switch a.Do {
 	case PauseQueue:
 		err := op.PauseQueue(ctx, lineName, "wait")
-		if err == nil && !s.isWell() {
+		// Acts from a machine that was suspended arrive together, in any order.
+		if err == nil && !s.isWell() && !s.world.suspends() {
 			s.line.pauses(true)
 		}
 		return err
