@@ -171,7 +171,7 @@ func (s *sim) askClaim(c *store.Claim, taken []store.Run) {
 		}
 		s.askBeginning(r, now)
 		if len(c.IDs) == 0 {
-			s.askTurn(r, slices.Concat(taken[i+1:], rows), now)
+			s.askTurn(r, c.Serves, slices.Concat(taken[i+1:], rows), now)
 		}
 	}
 	if q.PerProcess > 0 {
@@ -204,7 +204,7 @@ func (s *sim) askBeginning(r *store.Run, now store.Time) {
 }
 
 // askTurn checks that no other run had to begin before this one. The book's mutex is held.
-func (s *sim) askTurn(r *store.Run, others []store.Run, now store.Time) {
+func (s *sim) askTurn(r *store.Run, serves []store.Served, others []store.Run, now store.Time) {
 	q, b := s.world.Queue, s.line
 	placed := map[string]int{}
 	for i := range others {
@@ -217,7 +217,7 @@ func (s *sim) askTurn(r *store.Run, others []store.Run, now store.Time) {
 		o := &others[i]
 		due := o.CreatedAt.Add(s.spot(o.ID).Delay)
 		// Those behind in the same claim are Running by now, and have begun with it.
-		waits := o.Status == store.Pending && !o.CancelAsked && !o.Paused && due <= now && !s.ledger.wasMeddled(o.ID)
+		waits := o.Status == store.Pending && store.Serves(serves, o.Workflow, o.Version) && !o.CancelAsked && !o.Paused && due <= now && !s.ledger.wasMeddled(o.ID)
 		if !waits {
 			continue
 		}
