@@ -365,7 +365,13 @@ func (s *sim) settle() {
 			}
 			if row.Parked() && row.Code != durable.CodeError {
 				// What only a person continues is continued by one.
+				done := func() {}
+				if s.world.Release != Unchanged {
+					// The build that is back may have continued it, and it may have failed: then this begins it anew.
+					done = s.ledger.meddles(row.ID)
+				}
 				_, err := operate.On(p.engine()).Resume(ctx, row.ID, operate.ResumeOptions{})
+				done()
 				s.note("resume of %s, %s: %v", row.ID, row.Code, err)
 				if resumed[row.ID]++; resumed[row.ID] > 20 && s.world.Release != Plainly {
 					s.fail("%s is parked again, however often it is resumed: %s: %s", row.ID, row.Code, row.Reason)
