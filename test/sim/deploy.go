@@ -176,13 +176,15 @@ func (s *sim) lastRelease() {
 	}
 }
 
-// tryOther deploys the other build for the runs that do not fit the one that is there.
+// tryOther deploys the other build for the runs that do not fit the one that is there. One that was
+// edited keeps the code of that until it is resumed where it fits.
 func (s *sim) tryOther(rows []store.Run) {
 	if s.world.Release != Plainly {
 		return
 	}
 	for i := range rows {
-		if rows[i].Code == durable.CodeDefinitionChanged && !rows[i].Status.Terminal() {
+		changed := rows[i].Code == durable.CodeDefinitionChanged || rows[i].Code == durable.CodeEdited
+		if changed && !rows[i].Status.Terminal() {
 			s.deploy(1 - s.current())
 			return
 		}
