@@ -113,7 +113,7 @@ var rules = []rule{
 	},
 	{
 		path: "bench", ours: []string{"cli", "dashboard", "durable", "operate", "store", "internal", "test/pgtest"},
-		modules: []string{sqlx, sqlite3, pq, otelSDK, otelSDK + "/metric"}, anyBackend: true, forTests: true,
+		modules: []string{sqlx, sqlite3, pq, compress, otelSDK, otelSDK + "/metric"}, anyBackend: true, forTests: true,
 	},
 
 	// Nobody's API. It serves the backends and the SDK, so it may not know them.
