@@ -22,6 +22,15 @@ const (
 	fateNone
 )
 
+// policyFor returns the policy under which a run goes on that has lost its process, given that of its
+// workflow: a cancel that a person has asked for is carried out under each.
+func policyFor(row *store.Run, policy Policy) Policy {
+	if row.CancelAsked {
+		return Resume
+	}
+	return policy
+}
+
 // fateOf decides about an orphan, given its policy, whether its code is here, and
 // its strikes. It is a pure function of its arguments; take, of orphan.go, carries it out.
 func fateOf(row *store.Run, policy Policy, served bool, strikes, quarantineAfter int) fate {
@@ -31,15 +40,16 @@ func fateOf(row *store.Run, policy Policy, served bool, strikes, quarantineAfter
 		// Waiting and pending runs are claimed when they are due.
 		return fateNone
 	}
+	policy = policyFor(row, policy)
 	switch {
 	case !served:
 		// Its policy is not known here either: an executor that has its code decides.
 		return fateStuck
 	case row.Paused:
 		return fateUnpause
-	case policy == Leave && !row.CancelAsked:
+	case policy == Leave:
 		return fateLeave
-	case policy == Fail && !row.CancelAsked: // what a person has asked for is carried out
+	case policy == Fail:
 		return fateFail
 	case strikes >= quarantineAfter:
 		return fateQuarantine

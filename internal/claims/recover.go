@@ -138,7 +138,7 @@ func (rc *Recovery) sort(ctx context.Context, row *store.Run, resume *toContinue
 // leftToAPerson reports whether a run that lost its process while no executor had its
 // code must not be continued by this engine, which has it.
 func (rc *Recovery) leftToAPerson(row *store.Run) bool {
-	return !row.CancelAsked && rc.o.Program.Has(row.Workflow, row.Version) && rc.o.Program.OnBoot(row.Workflow, row.Version) != Resume
+	return rc.o.Program.Has(row.Workflow, row.Version) && policyFor(row, rc.o.Program.OnBoot(row.Workflow, row.Version)) != Resume
 }
 
 // servable reports whether the code of a run is here; it reports a run without code as

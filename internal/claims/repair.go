@@ -228,7 +228,7 @@ func (rp *repairs) release(p *store.RowPatch, row *store.Run, f *history.Finding
 		return
 	}
 	interrupted, code, text := store.Interrupted, "", ""
-	if policy != Resume && !row.Paused && !row.CancelAsked {
+	if policyFor(row, policy) != Resume && !row.Paused {
 		code, text = history.CodeRecovered, f.Reason()
 	}
 	p.Status, p.Code, p.Reason, p.WakeAt = &interrupted, &code, &text, new(store.Time)

@@ -13,16 +13,22 @@ import (
 	"github.com/holdfast-dev/holdfast/store/internal/notice"
 )
 
+// twoHandles returns two handles on one file that do not poll.
+func twoHandles(t *testing.T) (a, b *Store) {
+	path := filepath.Join(t.TempDir(), "app.db")
+	for _, s := range []**Store{&a, &b} {
+		var err error
+		*s, err = OpenOptions(path, Options{Watch: time.Hour})
+		require.NoError(t, err)
+		t.Cleanup(func() { require.NoError(t, (*s).Close()) })
+	}
+	return a, b
+}
+
 // Once the kernel has told of a change of the notices, a lookout looks at them when the kernel tells,
 // and not by itself.
 func TestALookoutLooksWhenTheKernelTells(t *testing.T) {
-	path := filepath.Join(t.TempDir(), "app.db")
-	a, err := OpenOptions(path, Options{Watch: time.Hour})
-	require.NoError(t, err)
-	defer a.Close()
-	b, err := OpenOptions(path, Options{Watch: time.Hour})
-	require.NoError(t, err)
-	defer b.Close()
+	a, b := twoHandles(t)
 	o := newLookout(b)
 	defer o.close()
 	var got []string
@@ -52,13 +58,7 @@ func TestALookoutLooksWhenTheKernelTells(t *testing.T) {
 // The kernel tells of a commit of ours before the commit has ended. A lookout waits for that, and does not
 // look for requests that nobody else can have written.
 func TestALookoutDoesNotLookAtWhatOnlyThisHandleHasWritten(t *testing.T) {
-	path := filepath.Join(t.TempDir(), "app.db")
-	a, err := OpenOptions(path, Options{Watch: time.Hour})
-	require.NoError(t, err)
-	defer a.Close()
-	b, err := OpenOptions(path, Options{Watch: time.Hour})
-	require.NoError(t, err)
-	defer b.Close()
+	a, b := twoHandles(t)
 	o := newLookout(a)
 	defer o.close()
 	o.patience = time.Minute
@@ -71,7 +71,7 @@ func TestALookoutDoesNotLookAtWhatOnlyThisHandleHasWritten(t *testing.T) {
 		return a.Counts().Reads - before
 	}
 	require.Zero(t, looks())
-	_, err = b.Beat(t.Context(), store.Executor{ID: "x", Lease: time.Minute})
+	_, err := b.Beat(t.Context(), store.Executor{ID: "x", Lease: time.Minute})
 	require.NoError(t, err)
 	require.EqualValues(t, 1, looks(), "another handle has written")
 	require.Zero(t, looks())
