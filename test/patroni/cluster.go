@@ -143,15 +143,14 @@ func (n *Node) startPatroni() error {
 	if err != nil {
 		return err
 	}
-	for deadline := time.Now().Add(patience); ; time.Sleep(50 * time.Millisecond) {
+	var unread error
+	up := func() bool {
 		var version struct{ EtcdCluster string }
-		err := get(fmt.Sprintf("http://127.0.0.1:%d/version", n.client), &version)
-		if err == nil && strings.Contains(version.EtcdCluster, ".") {
-			break
-		}
-		if time.Now().After(deadline) {
-			return fmt.Errorf("etcd of %s does not come up (%w): %s", n.name, err, h.LogTail(n.name+"-etcd", 20))
-		}
+		unread = get(fmt.Sprintf("http://127.0.0.1:%d/version", n.client), &version)
+		return unread == nil && strings.Contains(version.EtcdCluster, ".")
+	}
+	if !soon(up) {
+		return fmt.Errorf("etcd of %s does not come up (%v): %s", n.name, unread, h.LogTail(n.name+"-etcd", 20))
 	}
 	if err := h.Write(n.name+".yml", n.cluster.config(n)); err != nil {
 		return err
@@ -364,11 +363,19 @@ func (c *Cluster) Ended(t testing.TB, n *Node) {
 
 func (c *Cluster) until(t testing.TB, otherwise string, ok func() bool) {
 	t.Helper()
+	if !soon(ok) {
+		t.Fatalf("patroni: %s", otherwise)
+	}
+}
+
+// soon reports whether ok comes true before patience ends.
+func soon(ok func() bool) bool {
 	for deadline := time.Now().Add(patience); !ok(); time.Sleep(50 * time.Millisecond) {
 		if time.Now().After(deadline) {
-			t.Fatalf("patroni: %s", otherwise)
+			return false
 		}
 	}
+	return true
 }
 
 // Switchover tells Patroni to make another node the leader, in order.
