@@ -152,11 +152,7 @@ func (a *adversity) recover() {
 	require.Fail(a.t, "Recover does not succeed")
 }
 
-func (a *adversity) dead() bool {
-	a.w.disk.mu.Lock()
-	defer a.w.disk.mu.Unlock()
-	return a.w.disk.dead
-}
+func (a *adversity) dead() bool { return a.w.disk.isDead() }
 
 // next replaces a process that was killed.
 func (a *adversity) next() {
@@ -422,4 +418,22 @@ func TestAnyActsBesideAnyAnswersOfTheStoreStrandNothingAndTellNoLie(t *testing.T
 			rt.Fatal(failure)
 		}
 	})
+}
+
+// A wait that was begun before a request to pause, and recorded after it, says that the run has
+// seen the request: a process that died then left a run that was neither paused nor due.
+func TestAPauseThatIsAskedForWhileARunBeginsToWaitIsCarriedOutByWhomeverHasTheRun(t *testing.T) {
+	for range 100 { // which of the two is first is for the scheduler to say
+		a := &adversity{
+			commits: []string{"slow", "", "", "lost after", "killed after"},
+			bodies:  map[string]int{}, told: map[string]*toldOf{}, o: durable.Options{QuarantineAfter: 100},
+		}
+		if failure := inBubble(t, func(c require.TestingT, t *testing.T) {
+			a.t, a.tt, a.w = c, t, newWorld(t)
+			a.run([]string{"start waits", "pause", "unpause", "close"}, []int{2, 0, 0, 0})
+			synctest.Wait()
+		}); failure != "" {
+			t.Fatal(failure)
+		}
+	}
 }

@@ -238,7 +238,9 @@ func (b *inbox) deliver(list []store.Message) {
 	for i := range list {
 		if m := &list[i]; m.Kind == store.KindPause && !r.past.Consumed(m) {
 			d, _ := history.DataOfMessage(m)
-			r.stop.pause(d.Reason)
+			if r.stop.pause(d.Reason) {
+				b.Stops(m)
+			}
 		}
 	}
 }

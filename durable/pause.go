@@ -230,12 +230,13 @@ func (e *Engine) notPaused(ctx context.Context, id string) error {
 }
 
 // pause lets a request to pause reach the execution. The contexts of running
-// bodies go on. A run that is being cancelled ends anyway.
-func (st *stopping) pause(reason string) {
+// bodies go on. A run that is being cancelled ends anyway: it does not stop for it.
+func (st *stopping) pause(reason string) (stops bool) {
 	if cause := st.cause(); cause != nil {
 		if _, fails := cause.(*undoingError); !fails {
-			return
+			return false
 		}
 	}
 	_ = st.run.die(&death{kind: deathPaused, err: ErrPaused, reason: reason})
+	return true
 }

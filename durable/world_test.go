@@ -203,6 +203,13 @@ func (d *disk) cut() {
 	d.dead = true
 }
 
+// isDead reports whether cut was called.
+func (d *disk) isDead() bool {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.dead
+}
+
 // tamper sets onCommit, and tamperCalls onCall ("load", "list", "claim",
 // "beat", "executors", "put schedule", "due schedules"); nil takes it back.
 func (d *disk) tamper(f func(batch []store.Change, forward func() []error) []error) {

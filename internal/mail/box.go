@@ -21,6 +21,10 @@ type Box struct {
 	// stops or pauses the run, it has done so. Until then the row must not say that it
 	// was seen: the run could be unloaded in between.
 	acted int64
+	// stops is the number of the first message that stops this execution; 0: there is none.
+	// The event that carries it out is written when what is under way has ended, and the
+	// process may die before: the next owner must find the run due.
+	stops int64
 	// messages that no wait has taken, by what waits ask for and then in order, so that
 	// one is found and taken without looking at the others.
 	messages map[address][]store.Message
@@ -328,11 +332,25 @@ func (b *Box) Withdraw(w *Wait) (came bool) {
 	return w.got != nil
 }
 
-// Settle notes that the messages received so far were acted on.
+// Settle notes that the messages received so far were acted on, up to one that stops
+// the execution.
 func (b *Box) Settle() {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.acted = b.last
+	if b.stops != 0 {
+		b.acted = min(b.acted, b.stops-1)
+	}
+}
+
+// Stops notes that a message stops this execution: it counts as acted on when the event
+// that says so is in the store, and this box is needed no more.
+func (b *Box) Stops(m *store.Message) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.stops == 0 {
+		b.stops = m.Seq
+	}
 }
 
 // Noticed returns the number of the last message that was acted on, and how many
