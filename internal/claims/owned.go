@@ -121,7 +121,7 @@ func (ow *owned) look(ctx context.Context) {
 	} else {
 		f.After = ow.after
 	}
-	seen, began := time.Now(), ow.began.Load()
+	began := ow.began.Load()
 	ow.none = -1
 	before := ow.missing
 	// A run that is executed now, or that a claim in progress may have taken, was not
@@ -135,6 +135,7 @@ func (ow *owned) look(ctx context.Context) {
 		ow.after = ""
 		return // it is tried again after a later heartbeat
 	}
+	seen := time.Now() // by now: a claim that began while the store was slow may have taken what it lists
 	if f.After == "" && !again && len(page.Runs) == 0 {
 		ow.none = began
 	}

@@ -73,6 +73,14 @@ func TestARunIsTakenUpOnlyIfItWasMissingAtEachMomentOfTwoLooks(t *testing.T) {
 		ow.look(ctx)
 		require.Zero(t, w.takenUp)
 	})
+	t.Run("the claim that took it began while the first answer was on its way", func(t *testing.T) {
+		w := &auditWorld{}
+		ow := newAudit(w)
+		w.listed = func() { ow.claiming(); w.listed = nil } // the answer to it is long in coming
+		ow.look(ctx)
+		ow.look(ctx)
+		require.Zero(t, w.takenUp)
+	})
 	t.Run("it is executed until the second answer is on its way", func(t *testing.T) {
 		w := &auditWorld{}
 		ow := newAudit(w)
