@@ -73,12 +73,29 @@ func saga(st store.Store, o orders) error {
 func freeze(t *testing.T, o orders, a *child, fits func() bool) {
 	t.Helper()
 	for {
-		require.NoError(t, a.Process.Signal(syscall.SIGSTOP))
+		standStill(t, a)
 		if fits() && (o.Backend != "sqlite" || writable(t, o.DSN)) {
 			return
 		}
 		require.NoError(t, a.Process.Signal(syscall.SIGCONT))
 		time.Sleep(time.Millisecond) // so that it comes past that moment
+	}
+}
+
+// standStill stops a process, and returns when it has stopped: until one of its threads has taken
+// the signal, all of them run on, on a busy machine for milliseconds.
+func standStill(t *testing.T, a *child) {
+	t.Helper()
+	require.NoError(t, a.Process.Signal(syscall.SIGSTOP))
+	for {
+		var is syscall.WaitStatus
+		_, err := syscall.Wait4(a.Process.Pid, &is, syscall.WUNTRACED, nil)
+		if errors.Is(err, syscall.EINTR) {
+			continue
+		}
+		require.NoError(t, err)
+		require.True(t, is.Stopped(), "the process has ended: %v", is)
+		return
 	}
 }
 
