@@ -34,6 +34,14 @@ func TestACancelledRunEndsCancelledWhateverItsPolicyOnBoot(t *testing.T) {
 			require.Equal(t, store.CodeNotRegistered, w.row("r").Code)
 			w.crash()
 		}, false},
+		"its code had changed for some time": {"", func(t *testing.T, w *world) {
+			changed := durable.Define("w", func(ctx context.Context, _ int) (int, error) { return durable.Await[int](ctx, "other") })
+			w.reboot(t, with(changed))
+			require.NoError(t, durable.Signal(w.ctx(), "r", "unknown", 1)) // it is looked at
+			synctest.Wait()
+			require.Equal(t, durable.CodeDefinitionChanged, w.row("r").Code)
+			w.crash()
+		}, false},
 	}
 	for policy, on := range map[string]durable.BootPolicy{"fail": durable.FailOnBoot, "leave": durable.LeaveOnBoot} {
 		for name, l := range lives {

@@ -18,7 +18,7 @@ import (
 func (rc *Recovery) mayFit(row *store.Run) bool {
 	switch row.Code {
 	case stuck.CodeDefinitionChanged, stuck.CodeUndecodable, stuck.CodeChildNotRegistered, stuck.CodeUnrecorded:
-		return rc.o.Program.Has(row.Workflow, row.Version) && rc.o.Program.OnBoot(row.Workflow, row.Version) == Resume
+		return rc.o.Program.Has(row.Workflow, row.Version) && policyFor(row, rc.o.Program.OnBoot(row.Workflow, row.Version)) == Resume
 	}
 	return false
 }

@@ -79,7 +79,7 @@ func (rp *repairs) looksSound(ctx context.Context, row *store.Run, ends *tails, 
 // settle treats a run that was repaired and parked as its policy says. After a
 // crash in between it is still parked, and the next Recover comes here.
 func (rp *repairs) settle(ctx context.Context, row *store.Run, rep *Report) {
-	switch rp.o.Program.OnBoot(row.Workflow, row.Version) {
+	switch policyFor(row, rp.o.Program.OnBoot(row.Workflow, row.Version)) {
 	case Fail:
 		if rp.o.fail(ctx, row, CodeRestarted, rp.o.BootReason, rep) {
 			rep.Failed = append(rep.Failed, row.ID)
