@@ -57,6 +57,8 @@ func (x *pass) body(path string, n *Node) func(ctx context.Context) (string, err
 		switch n.Do {
 		case Progress:
 			x.progress(ctx, a, n)
+		case Seek:
+			x.asksRefused(a, path)
 		case Nested:
 			_, err := durable.Step(ctx, "inner", func(context.Context) (string, error) { return path, nil })
 			return "", err
@@ -73,10 +75,15 @@ func (x *pass) body(path string, n *Node) func(ctx context.Context) (string, err
 			case <-timer.C:
 			}
 		}
+		if n.Do == Settled {
+			x.sim.ledger.happens(ctx, x, path)
+		}
 		if a.Number > n.Fails {
 			return path, nil
 		}
 		switch {
+		case n.Do == Seek:
+			return refusedResult(path, a.Number), nil
 		case n.How == ByPanic:
 			panic("at " + path)
 		case n.How == ByExit:

@@ -50,6 +50,7 @@ func (s *sim) judge() {
 		s.judgeLog(row)
 		s.judgeOutput(ctx, op, row)
 		s.judgeAnswer(row)
+		s.judgePublished(durable.NewContext(ctx, p.engine()), row)
 		if i := slices.IndexFunc(rows, func(r store.Run) bool { return r.ID == row.Parent }); i >= 0 {
 			s.judgeChild(row, &rows[i])
 		}

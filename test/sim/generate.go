@@ -75,6 +75,9 @@ func (g *Generator) world() World {
 	if g.chance(10) {
 		g.schedule(&w)
 	}
+	if g.chance(12) {
+		g.begin(&w)
+	}
 	return w
 }
 
@@ -115,6 +118,12 @@ func (g *Generator) longKeys(w *World) {
 func (g *Generator) tighten(w *World) {
 	outage := Fault{On: pick(g, common...), Nth: pick(g, 1, 2), Do: pick(g, Cut, Restart, LostThenRefused), For: pick(g, 20*time.Second, 45*time.Second, 90*time.Second)}
 	switch {
+	case g.chance(4): // a pause while a run begins to wait, whose process then ends, or cannot write
+		w.Program = append(Program{{Do: pick(g, Await, Answer, Sleep, Until), For: pick(g, 15*time.Second, 2*time.Minute), Max: 1}}, w.Program...)
+		w.Faults = append(w.Faults,
+			Fault{On: pick(g, "wait_requested", "timer_set", "child_started", "row"), Nth: 1, Do: pick(g, SlowBefore, SlowAfter, Stuck, LostAfter), For: pick(g, 1500*time.Millisecond, 5*time.Second, 20*time.Second)},
+			Fault{On: pick(g, "workflow_paused", "workflow_paused", "row"), Nth: 1, Do: pick(g, KillBefore, Cut, Restart, LostThenRefused), For: 45 * time.Second})
+		w.Acts = append(w.Acts, Act{On: AFault, Nth: 1, Do: PauseRun, After: pick(g, 0, time.Second)})
 	case w.Deadline > 0 && g.chance(40): // a cancel at the deadline, which nobody can read
 		w.Faults = append(w.Faults, outage)
 		w.Acts = append(w.Acts, Act{Do: CancelRun, After: w.Deadline - pick(g, 0, time.Millisecond, time.Second, 3*time.Second)})
@@ -169,7 +178,7 @@ type place struct {
 func (p place) inner() place { return place{p.depth + 1, p.item} }
 
 var (
-	leaves = []Kind{Step, Step, Step, Relaxed, Long, Retry, Retry, Progress, Once, Sleep, Sleep, Await, Draw, Publish, Tag, Undo, Undo, Look, Nested}
+	leaves = []Kind{Step, Step, Step, Relaxed, Long, Retry, Retry, Seek, Progress, Once, Settled, Sleep, Sleep, Until, Await, Answer, Draw, Publish, Tag, Sync, Undo, Undo, Look, Nested}
 	trees  = []Kind{Go, Go, Group, First, Map, Map, MapSeq, Child, Child, Cleanup, Cleanup, Block}
 	ends   = []Kind{Fail, Panic, Exit}
 )
@@ -190,7 +199,7 @@ func (g *Generator) node(budget *int, at place) Node {
 	} else if g.chance(4) {
 		n.Do = pick(g, ends...)
 	}
-	if n.Do == Await && at.item {
+	if (n.Do == Await || n.Do == Answer) && at.item {
 		n.Do = Step
 	}
 	n.Handled = g.chance(25)
@@ -204,15 +213,24 @@ func (g *Generator) node(budget *int, at place) Node {
 		}
 	case Nested:
 		n.Max = 3
+	case Settled:
+		n.For = pick(g, 0, time.Second, 5*time.Second, 20*time.Second, 40*time.Second)
+	case Seek:
+		n.Max = g.rng.IntN(4) + 1
+		n.Fails = g.rng.IntN(n.Max + 1)
+		n.For = pick(g, 0, 0, 100*time.Millisecond, 5*time.Second)
 	case Retry, Progress:
 		n.Max = g.rng.IntN(4) + 1
 		n.Fails = g.rng.IntN(n.Max + 1)
 		n.For = pick(g, 0, 0, 100*time.Millisecond, 5*time.Second)
 		n.How = pick(g, "", "", "", "", ByBlock, ByType)
-	case Sleep:
+	case Sleep, Until:
 		n.For = pick(g, 0, time.Second, 15*time.Second, 70*time.Second, 3*time.Minute)
 	case Await:
 		n.For = pick(g, 0, time.Second, 15*time.Second, 2*time.Minute)
+	case Answer:
+		n.For = pick(g, 0, time.Second, 15*time.Second, 2*time.Minute)
+		n.Fails, n.Max = pick(g, 0, 0, 1), pick(g, 1, 1, 2)
 	case Undo:
 		n.Handled, n.Fails = false, pick(g, 0, 0, 0, 1, 9)
 		n.For = pick(g, 0, 0, time.Second)
@@ -293,6 +311,8 @@ func (g *Generator) acts(n int) (all []Act) {
 		a := Act{Do: g.deed(), Run: g.rng.IntN(2), After: pick(g, 0, 50*time.Millisecond, 500*time.Millisecond, 3*time.Second, 12*time.Second, 40*time.Second)}
 		if g.chance(70) {
 			a.On, a.Nth = g.event("act "+string(a.Do)), pick(g, 1, 1, 2, 3)
+		} else if g.chance(40) {
+			a.On, a.Nth = AFault, pick(g, 1, 1, 1, 2)
 		}
 		if a.Do == JumpBack || a.Do == EditStep {
 			a.Back = pick(g, 0, 0, 0, 1, 2, 4)

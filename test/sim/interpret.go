@@ -41,7 +41,7 @@ var exits = fate{fails: true, breaks: true}
 // fate of a node, Handled or not.
 func (n *Node) fate(shaken bool) fate {
 	switch n.Do {
-	case Step, Relaxed, Long, Draw, Retry, Progress:
+	case Step, Relaxed, Long, Draw, Retry, Progress, Seek, Settled:
 		switch {
 		case n.Fails > 0 && n.How == ByExit:
 			return exits

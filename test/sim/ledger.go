@@ -21,6 +21,7 @@ type ledger struct {
 	runs      map[string]*told
 	bodies    map[string]*bodyBook // by run, generation, lineage and key
 	canon     map[string][]sight   // by run, generation, lineage and scope
+	effects   map[string]bool      // of Settled bodies, by idempotency key
 	asked     map[string]time.Time // when a wait began at first, by the store's clock
 	disturbed int                  // ends of processes and of leases
 }
@@ -44,7 +45,7 @@ type sight struct {
 }
 
 func newLedger(s *sim) *ledger {
-	return &ledger{sim: s, runs: map[string]*told{}, bodies: map[string]*bodyBook{}, canon: map[string][]sight{}}
+	return &ledger{sim: s, runs: map[string]*told{}, bodies: map[string]*bodyBook{}, canon: map[string][]sight{}, effects: map[string]bool{}}
 }
 
 // A pass is one execution of a workflow function.
@@ -139,6 +140,9 @@ func (x *pass) expects(path string, n *Node, class, v string, err error) {
 		}
 		if n.isBody() && v != path {
 			x.sim.fail("%s: %s at %s returned %q", x.run, n.Do, path, v)
+		}
+		if n.Do == Answer && v == "timeout" && n.For == 0 {
+			x.sim.fail("%s: the wait at %s has ended, and has no time-out", x.run, path)
 		}
 		if n.Do == Await && v != signalled && (v != "timeout" || n.For == 0) {
 			x.sim.fail("%s: the wait at %s returned %q", x.run, path, v)

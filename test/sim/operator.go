@@ -16,15 +16,20 @@ type Deed string
 
 // What operators, programs and fate do.
 const (
-	SendSignals  Deed = "send signals" // one to each wait that the run may come to
-	SendPoison   Deed = "send poison"  // the same, with a value of a wrong type
+	SendSignals  Deed = "send signals"  // one to each wait that the run may come to
+	SendPoison   Deed = "send poison"   // the same, with a value of a wrong type
+	SendRequests Deed = "send requests" // one to each wait for one that the run may come to
 	CancelRun    Deed = "cancel"
 	PauseRun     Deed = "pause"
 	UnpauseRun   Deed = "unpause"
 	ResumeRun    Deed = "resume"
 	ForkRun      Deed = "fork"
-	JumpBack     Deed = "jump" // to the last stable event, or one before
-	EditStep     Deed = "edit" // the last step, or one before, to the value that it has
+	JumpBack     Deed = "jump"    // to the last stable event, or one before
+	EditStep     Deed = "edit"    // the last step, or one before, to the value that it has
+	CopyRun      Deed = "copy"    // exported, and imported under another id
+	VerifyRun    Deed = "verify"  // while it goes on
+	RepairRun    Deed = "repair"  // although it is sound
+	RecoverRun   Deed = "recover" // the same
 	CleanUp      Deed = "clean"
 	KillProcess  Deed = "kill"
 	CloseProcess Deed = "close"
@@ -41,9 +46,12 @@ const (
 	Trigger        Deed = "trigger" // a run of the schedule, by hand
 )
 
+// AFault is what the call of the store begins that meets a fault: an act may begin then.
+const AFault = "fault"
+
 // deeds lists them.
 func deeds() []Deed {
-	return []Deed{SendSignals, SendPoison, CancelRun, PauseRun, UnpauseRun, ResumeRun, ForkRun, JumpBack, EditStep, CleanUp, KillProcess, CloseProcess, OpenProcess}
+	return []Deed{SendSignals, SendPoison, SendRequests, CancelRun, PauseRun, UnpauseRun, ResumeRun, ForkRun, JumpBack, EditStep, CopyRun, VerifyRun, RepairRun, RecoverRun, CleanUp, KillProcess, CloseProcess, OpenProcess}
 }
 
 // reasonOfCancel is that of every cancel.
@@ -174,6 +182,15 @@ func (s *sim) operate(ctx context.Context, eng *durable.Engine, a *Act, id strin
 			errs = append(errs, durable.Signal(ctx, id, name, len(name)))
 		}
 		return errors.Join(errs...)
+	case SendRequests:
+		s.askAll(a.Run, id, s.request())
+	case CopyRun:
+		if s.world.Program.choosesIDs() {
+			return nil // as with a fork
+		}
+		return s.carry(ctx, op, id)
+	case VerifyRun, RepairRun, RecoverRun:
+		return s.inspect(ctx, eng, d, id)
 	case CancelRun:
 		s.ledger.cancels(id, false)
 		err := eng.Cancel(ctx, id, reasonOfCancel)

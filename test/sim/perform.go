@@ -119,14 +119,24 @@ func (x *pass) call(ctx context.Context, scope, path string, n *Node) (string, e
 		return durable.Step(ctx, name, x.body(path, n), durable.LongOperation())
 	case Retry, Progress, Nested:
 		return durable.Retry(ctx, name, n.policy(), x.body(path, n))
+	case Seek:
+		return durable.Seek(ctx, name, n.policy(), x.body(path, n), accepted)
 	case Once:
 		return durable.Once(ctx, name, x.body(path, n))
+	case Settled:
+		return durable.Once(ctx, name, x.body(path, n), durable.Reconcile(x.happened(path)))
 	case Draw:
 		drawn := fmt.Sprint(durable.NewID(ctx), durable.Rand(ctx).Uint64(), durable.Now(ctx).UnixMicro())
 		return durable.Step(ctx, name, x.body(path, n), durable.WithInput(drawn))
-	case Sleep:
+	case Sleep, Until:
 		began, asked := durable.Now(ctx), x.firstAsked(scope, path)
-		err := durable.Sleep(ctx, n.For)
+		var err error
+		if n.Do == Sleep {
+			err = durable.Sleep(ctx, n.For)
+		} else {
+			asked = began // that Now shows, which may be before the workflow came here
+			err = durable.SleepUntil(ctx, began.Add(n.For))
+		}
 		if err == nil {
 			x.askWait(path, asked, n.For)
 		}
@@ -138,8 +148,12 @@ func (x *pass) call(ctx context.Context, scope, path string, n *Node) (string, e
 		return "", err
 	case Await:
 		return x.await(ctx, scope, path, n)
+	case Answer:
+		return x.answer(ctx, path, n)
 	case Drain:
 		return "", x.drain(ctx, path, n)
+	case Sync:
+		return "", durable.Checkpoint(ctx)
 	case Publish:
 		return "", durable.Publish(ctx, "state", path)
 	case Tag:
@@ -174,7 +188,11 @@ func (x *pass) await(ctx context.Context, scope, path string, n *Node) (string, 
 		switch {
 		case errors.Is(err, durable.ErrTimeout):
 			x.askWait(path, asked, n.For)
+			x.gotMail(path, "timeout")
 			return "timeout", nil
+		case err == nil:
+			x.gotMail(path, v)
+			return v, nil
 		case !errors.As(err, &wrong) || refused > 10:
 			return v, err
 		}

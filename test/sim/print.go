@@ -15,6 +15,9 @@ func (w World) Test(why string) string {
 	if len(small) > 0 {
 		fmt.Fprintf(&b, "\t\t%s,\n", strings.Join(small, ", "))
 	}
+	if w.Begin != (Beginning{}) {
+		fmt.Fprintf(&b, "\t\tBegin: sim.Beginning{Bulk: %t, Key: %t, Mail: %t},\n", w.Begin.Bulk, w.Begin.Key, w.Begin.Mail)
+	}
 	if w.Release != "" {
 		fmt.Fprintf(&b, "\t\tRelease: %q,\n", w.Release)
 	}

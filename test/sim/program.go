@@ -20,14 +20,19 @@ const (
 	Retry    Kind = "retry"    // fails Fails times; Max attempts
 	Progress Kind = "progress" // a Retry whose body saves progress
 	Once     Kind = "once"
+	Settled  Kind = "settled" // a Once whose effect Reconcile asks for
+	Seek     Kind = "seek"    // a Retry whose check refuses Fails results
 	Sleep    Kind = "sleep"
+	Until    Kind = "until"  // SleepUntil
 	Await    Kind = "await"  // a signal of its own name; For is its time-out, 0: none
+	Answer   Kind = "answer" // a request of its own name, which it refuses if Fails is set, and answers again with Max 2; For is its time-out
 	Drain    Kind = "drain"  // takes Max signals of its own name, which are all there before
 	Draw     Kind = "draw"   // Now, NewID and Rand as a step's input
 	Nested   Kind = "nested" // a Retry whose body makes a durable call, which is refused
 	Publish  Kind = "publish"
-	Tag      Kind = "tag" // SetAttributes
-	Go       Kind = "go"  // a branch for each node of Body, waited for in order after Then
+	Tag      Kind = "tag"  // SetAttributes
+	Sync     Kind = "sync" // Checkpoint
+	Go       Kind = "go"   // a branch for each node of Body, waited for in order after Then
 	Group    Kind = "group"
 	First    Kind = "first"   // the first of the branches of Body
 	Map      Kind = "map"     // Body for each of Max items, two at a time
@@ -76,7 +81,7 @@ type Node struct {
 // isBody reports whether a node runs a body of a step.
 func (n *Node) isBody() bool {
 	switch n.Do {
-	case Step, Relaxed, Long, Retry, Progress, Once, Draw, Nested:
+	case Step, Relaxed, Long, Retry, Progress, Once, Settled, Seek, Draw, Nested:
 		return true
 	}
 	return false
@@ -90,7 +95,7 @@ func (n *Node) returnsErrors() bool {
 // rides reports whether the outcome of a node's call is recorded with the next write of its
 // run, and not before the call returns.
 func (n *Node) rides() bool {
-	return n.Do == Relaxed || n.Do == Sleep || n.Do == Map || n.Do == MapSeq
+	return n.Do == Relaxed || n.Do == Sleep || n.Do == Until || n.Do == Map || n.Do == MapSeq
 }
 
 // deaf reports whether a body of p ignores its context.
@@ -101,7 +106,7 @@ func (p Program) deaf() (deaf bool) {
 
 // attempts returns how many attempts the policy of a node allows.
 func (n *Node) attempts() int {
-	if n.Do == Retry || n.Do == Progress {
+	if n.Do == Retry || n.Do == Progress || n.Do == Seek {
 		return max(n.Max, 1)
 	}
 	return 1
@@ -138,14 +143,30 @@ func (p Program) at(path string) Program {
 	return body
 }
 
-// signals returns the names of all waits that p can come to.
-func (p Program) signals() (names []string) {
+// signals returns the names of all waits for signals that p can come to.
+func (p Program) signals() []string { return p.paths(Await) }
+
+// questions returns the names of all waits for requests that p can come to.
+func (p Program) questions() []string { return p.paths(Answer) }
+
+// paths returns where p has nodes of a kind.
+func (p Program) paths(of Kind) (all []string) {
 	p.walk("", func(at string, n *Node) {
-		if n.Do == Await {
-			names = append(names, at)
+		if n.Do == of {
+			all = append(all, at)
 		}
 	})
-	return names
+	return all
+}
+
+// node returns the node with this path; nil: there is none.
+func (p Program) node(path string) (found *Node) {
+	p.walk("", func(at string, n *Node) {
+		if at == path {
+			found = n
+		}
+	})
+	return found
 }
 
 // choosesIDs reports whether p gives ids to its children.

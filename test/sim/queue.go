@@ -33,7 +33,7 @@ type Spot struct {
 // spot returns how a root run gets in line; the zero Spot: it is on no queue, or not a root.
 func (s *sim) spot(id string) Spot {
 	q := s.world.Queue
-	if q == nil || len(q.Line) == 0 {
+	if q == nil || len(q.Line) == 0 || s.world.Begin.Bulk {
 		return Spot{}
 	}
 	i := slices.Index(s.roots(), id)

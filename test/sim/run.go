@@ -79,6 +79,8 @@ type sim struct {
 	sums      map[string]map[int64]uint32 // of the events that were seen, by run and Seq
 	paths     map[string]string           // the part of the program that a run performs
 	fedTo     map[string]bool             // the nodes that were sent their signals, by run and path
+	files     map[string][]byte           // of which copies of runs are made, by their ids
+	requests  int                         // that were made
 	waiting   []*Act                      // acts whose event has not happened
 	well      bool                        // no more faults and acts
 	ending    bool                        // no more processes
@@ -95,7 +97,7 @@ type sim struct {
 func newSim(w World) *sim {
 	s := &sim{
 		world: w, counts: map[string]int{}, happened: map[string]int{},
-		last: map[string]store.Event{}, verbose: os.Getenv("HOLDFAST_SIM_VERBOSE") != "", heads: map[string]int64{}, sums: map[string]map[int64]uint32{}, paths: map[string]string{}, fired: map[Harm]int{}, fedTo: map[string]bool{}, trail: newTrail(),
+		last: map[string]store.Event{}, verbose: os.Getenv("HOLDFAST_SIM_VERBOSE") != "", heads: map[string]int64{}, sums: map[string]map[int64]uint32{}, paths: map[string]string{}, fired: map[Harm]int{}, fedTo: map[string]bool{}, files: map[string][]byte{}, trail: newTrail(),
 	}
 	s.ledger = newLedger(s)
 	s.ways = w.Program.ways()
@@ -191,6 +193,10 @@ func (s *sim) roots() (ids []string) {
 
 // start starts the root runs, as a program does that is told whether it worked.
 func (s *sim) start() {
+	if s.world.Begin.Bulk {
+		s.background(s.startBulk)
+		return
+	}
 	for i, id := range s.roots() {
 		s.background(func() {
 			for try := 0; try < 60 && !s.isEnding(); try++ {
@@ -202,13 +208,12 @@ func (s *sim) start() {
 				ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 				err := s.startOn(ctx, p, id)
 				cancel()
-				if err == nil {
-					s.ledger.started(id)
-					s.clients.Go(func() { s.waitFor(i, id) })
+				if err == nil || isThere(err) {
+					s.begun(i, id)
 					return
 				}
 				s.note("start of %s: %v", id, err)
-				if s.heldByAnother(id, err) {
+				if s.mayBeRefused(id, err) {
 					time.Sleep(5 * time.Second)
 					continue
 				}
@@ -247,11 +252,7 @@ func (s *sim) startOn(ctx context.Context, p *process, id string) error {
 	if eng == nil {
 		return durable.ErrClosed
 	}
-	o := s.world.Queue.options(s.spot(id))
-	if s.world.Deadline > 0 {
-		o = append(o, durable.Deadline(s.world.Deadline))
-	}
-	_, err := s.ref().Start(durable.NewContext(ctx, eng), id, Input{}, o...)
+	_, err := s.ref().Start(durable.NewContext(ctx, eng), id, Input{}, s.options(id)...)
 	return err
 }
 
@@ -362,7 +363,9 @@ func (s *sim) settle() {
 				for _, name := range signals {
 					_ = durable.Signal(ctx, row.ID, name, signalled)
 				}
+				s.askAll(i, row.ID, fmt.Sprint("late ", i))
 			}
+			s.finishImport(ctx, p, row)
 			if row.Parked() && row.Code != durable.CodeError {
 				// What only a person continues is continued by one.
 				done := func() {}

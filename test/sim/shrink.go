@@ -80,6 +80,13 @@ func smallerWorlds(w World) (all []World) {
 	if w.Names != 0 {
 		add(func(v *World) { v.Names = 0 })
 	}
+	for _, without := range []func(b *Beginning){func(b *Beginning) { b.Bulk = false }, func(b *Beginning) { b.Key = false }, func(b *Beginning) { b.Mail = false }} {
+		if b := w.Begin; b != (Beginning{}) {
+			if without(&b); b != w.Begin {
+				add(func(v *World) { v.Begin = b })
+			}
+		}
+	}
 	if w.Release != Unchanged {
 		add(func(v *World) { v.Release = Unchanged })
 	}

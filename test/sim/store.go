@@ -112,6 +112,7 @@ func (l *link) Commit(ctx context.Context, batch []store.Change) []error {
 			}
 		}
 		s.askLine()
+		s.askKey()
 		return nil
 	}, typesOf(batch)...)
 	if err != nil {

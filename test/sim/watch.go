@@ -29,6 +29,9 @@ func (s *sim) faultAt(names []string) *Fault {
 		s.disturbed = true
 	}
 	s.notes = append(s.notes, s.stamp()+"fault "+string(hit.Do)+" at "+strings.Join(names, ", "))
+	for _, a := range s.due(AFault) {
+		s.background(func() { s.act(a) })
+	}
 	return hit
 }
 
@@ -65,18 +68,11 @@ func (s *sim) wrote(run string, e *store.Event) {
 	}
 	s.sums[run][e.Seq] = e.Sum
 	s.events++
-	s.happened[string(e.Type)]++
 	s.trail.next(e.Type)
-	n := s.happened[string(e.Type)]
 	if s.verbose {
 		s.notes = append(s.notes, s.stamp()+run+" "+string(e.Type)+" "+e.Key)
 	}
-	var due []*Act
-	for _, a := range s.waiting {
-		if a.On == string(e.Type) && a.Nth == n && !s.well {
-			due = append(due, a)
-		}
-	}
+	due := s.due(string(e.Type))
 	s.mu.Unlock()
 	s.ledger.recorded(run, e)
 	if e.Type == store.WorkflowCreated {
@@ -85,6 +81,17 @@ func (s *sim) wrote(run string, e *store.Event) {
 	for _, a := range due {
 		s.background(func() { s.act(a) })
 	}
+}
+
+// due counts something that happens and returns the acts that it begins. The mutex is held.
+func (s *sim) due(on string) (due []*Act) {
+	s.happened[on]++
+	for _, a := range s.waiting {
+		if a.On == on && a.Nth == s.happened[on] && !s.well {
+			due = append(due, a)
+		}
+	}
+	return due
 }
 
 // heard judges a line that an engine has logged.

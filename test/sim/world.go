@@ -15,6 +15,7 @@ type World struct {
 	Names    int           // how many bytes the name of a call has at least in a key
 	Queue    *Queue        // that the root runs wait in; nil: none
 	Release  Release       // how its second build differs
+	Begin    Beginning     // of the root runs
 	Schedule *Schedule     // that starts runs beside them; nil: none
 	Program  Program       // of each root run
 	Faults   []Fault
@@ -31,7 +32,7 @@ type Fault struct {
 
 // An Act is what an operator, or fate, does to a run or a process.
 type Act struct {
-	On    string        // begins after the Nth commit of an event of this type; empty: at After
+	On    string        // begins after the Nth commit of an event of this type, or in the moment of the Nth fault (AFault); empty: at After
 	Nth   int           // from 1
 	After time.Duration // since then, or since the world began
 	Do    Deed
