@@ -291,6 +291,39 @@ func killedImport(t *testing.T, w *world, o durable.Options, file []byte, as str
 	return true
 }
 
+// A run that is half there is paused, so that nobody executes it. Unpause went through, and wrote
+// an event behind which the import never found its place again.
+func TestNothingIsWrittenBetweenTheEventsOfARunThatIsBeingImported(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		wf := traveller()
+		w.boot(t, with(wf))
+		_, err := wf.Start(w.ctx(), "r", 3)
+		require.NoError(t, err)
+		pass(5 * time.Second)
+		file := export(t, w, "r")
+		writes := 0
+		w.disk.tamper(func(batch []store.Change, forward func() []error) []error {
+			if writes++; writes > 2 {
+				return all(batch, store.ErrInvalid)
+			}
+			return forward()
+		})
+		_, err = imports(w, file, operate.ImportOptions{NewID: "copy"})
+		require.Error(t, err)
+		w.disk.tamper(nil)
+		row := w.row("copy")
+		require.Equal(t, durable.CodeImporting, row.Code)
+		op := operate.On(w.eng)
+		require.ErrorIs(t, w.eng.Unpause(w.ctx(), "copy"), durable.ErrNotResumable)
+		require.NoError(t, w.eng.Pause(w.ctx(), "copy", "wait"))
+		require.Error(t, second(op.Jump(w.ctx(), "copy", 1, operate.JumpOptions{Force: true})))
+		require.Error(t, second(op.Repair(w.ctx(), "copy", operate.RepairOptions{Force: true})))
+		require.Equal(t, row.Last.Seq, w.row("copy").Last.Seq)
+		require.NoError(t, second(imports(w, file, operate.ImportOptions{NewID: "copy"})))
+		require.Empty(t, verify(t, w, "copy").Findings)
+	})
+}
+
 func first(v operate.Verification, _ error) *operate.Verification { return &v }
 
 func TestRunFilesOfEarlierVersionsAreImported(t *testing.T) {

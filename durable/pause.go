@@ -132,7 +132,8 @@ func stoppedByPause(reason string) *store.RowPatch {
 // step's body is still running, Unpause waits for it, until ctx ends.
 //
 // Errors: ErrNotFound; *NotRunningError when the run has ended; *NotPausedError
-// when it is not paused; ErrInWorkflow in a workflow function: unpause in a step.
+// when it is not paused; *NotResumableError when its import has not finished; ErrInWorkflow
+// in a workflow function: unpause in a step.
 func (e *Engine) Unpause(ctx context.Context, runID string) error {
 	if err := outsideFunction(ctx, "Unpause of run "+runID); err != nil {
 		return err

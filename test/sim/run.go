@@ -354,7 +354,8 @@ func (s *sim) settle() {
 				return
 			}
 			ctx, cancel := context.WithTimeout(durable.NewContext(context.Background(), p.engine()), time.Minute)
-			if row.Paused {
+			s.finishImport(ctx, p, row)
+			if row.Paused && row.Code != durable.CodeImporting {
 				if err := p.engine().Unpause(ctx, row.ID); err != nil && i > 5 {
 					s.fail("%s is paused, and Unpause says: %v", row.ID, err)
 				}
@@ -365,7 +366,6 @@ func (s *sim) settle() {
 				}
 				s.askAll(i, row.ID, fmt.Sprint("late ", i))
 			}
-			s.finishImport(ctx, p, row)
 			if row.Parked() && row.Code != durable.CodeError {
 				// What only a person continues is continued by one.
 				done := func() {}
