@@ -30,8 +30,8 @@ type offspring struct {
 	list   []*child
 	closed bool // the run is ending, and starts no more
 
-	look      sync.Once
-	firstBorn bool // the store had no child of a run with this id; see noneBefore
+	looked    chan struct{} // closed when firstBorn is known; nil: nobody has asked
+	firstBorn bool          // the store had no child of a run with this id; see noneBefore
 }
 
 // child is a child run, as its parent sees it.
@@ -236,11 +236,21 @@ func (ch *child) bearAs(def *definition, input []byte, o *startOptions) error {
 // execution started its first one. Children may outlive their parent: if a run was deleted
 // and its id used again, a child of the deleted run may still be there, with its outcome.
 func (os *offspring) noneBefore() bool {
-	os.look.Do(func() {
-		defer os.run.bodies.asks()()
-		page, err := os.run.eng.store.List(os.run.eng.life.loops, store.Filter{Parents: []string{os.run.id}, Limit: 1})
-		os.firstBorn = err == nil && len(page.Runs) == 0
-	})
+	os.mu.Lock()
+	first := os.looked == nil
+	if first {
+		os.looked = make(chan struct{})
+	}
+	looked := os.looked
+	os.mu.Unlock()
+	defer os.run.bodies.asks()()
+	if !first { // not by a mutex, for which no virtual time passes
+		<-looked
+		return os.firstBorn
+	}
+	defer close(looked)
+	page, err := os.run.eng.store.List(os.run.eng.life.loops, store.Filter{Parents: []string{os.run.id}, Limit: 1})
+	os.firstBorn = err == nil && len(page.Runs) == 0
 	return os.firstBorn
 }
 

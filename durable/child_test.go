@@ -253,3 +253,32 @@ func TestAFamilyKilledAtAnyWriteEndsAsIfItHadNotBeen(t *testing.T) {
 		}
 	})
 }
+
+// Two branches start the first children of a run at one moment, and the store is slow to say whether
+// there are others. One waited for the other by a mutex: no virtual time passed meanwhile, and the
+// bubble of a test stood still for ever.
+func TestChildrenThatAreStartedWhileTheStoreIsSlowLetVirtualTimePass(t *testing.T) {
+	late := time.AfterFunc(20*time.Second, func() { panic("no virtual time passes") })
+	defer late.Stop()
+	inWorld(t, func(t *testing.T, w *world) {
+		kid := durable.Define("kid", func(context.Context, int) (int, error) { return 1, nil })
+		parent := durable.Define("parent", func(ctx context.Context, _ int) (int, error) {
+			all, err := durable.Map(ctx, "kids", []int{1, 2}, durable.MapOptions{}, func(ctx context.Context, i int) (int, error) {
+				return kid.Run(ctx, durable.AutoID, i)
+			})
+			return len(all), err
+		})
+		w.boot(t, with(parent, kid))
+		w.disk.tamperCalls(func(call string, forward func() error) error {
+			if call == "list" {
+				time.Sleep(20 * time.Second)
+			}
+			return forward()
+		})
+		n, err := parent.Run(w.ctx(), "r", 0)
+		require.NoError(t, err)
+		require.Equal(t, 2, n)
+		w.disk.tamperCalls(nil)
+		pass(time.Minute) // for the calls that are under way
+	})
+}
