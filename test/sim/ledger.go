@@ -105,7 +105,7 @@ func (x *pass) saw(scope, path string, n *Node, v string, err error) {
 	x.places[scope]++
 	key := fmt.Sprintf("%s %d %d %s", x.run, x.gen, x.lineage, scope)
 	seen := l.canon[key]
-	now := sight{path: path, text: v, fixed: !isStop(class) && !n.rides()}
+	now := sight{path: path, text: v, fixed: !isStop(class) && !n.rides() && n.Do != Sync}
 	if err != nil {
 		now.text = "error: " + err.Error()
 	}
@@ -124,7 +124,9 @@ func (x *pass) saw(scope, path string, n *Node, v string, err error) {
 		}
 		seen = append(seen[:i:i], now)
 		for j := range seen {
-			seen[j].fixed = seen[j].fixed || now.fixed && !strings.HasPrefix(seen[j].text, "error: ")
+			// A Checkpoint records what rides, and leaves no trace of its own.
+			firm := now.fixed || n.Do == Sync && err == nil && x.sim.world.Program.node(seen[j].path).rides()
+			seen[j].fixed = seen[j].fixed || firm && !strings.HasPrefix(seen[j].text, "error: ")
 		}
 		l.canon[key] = seen
 	}
