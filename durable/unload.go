@@ -26,10 +26,9 @@ func (wt *runWaits) idle() bool {
 	if after < 0 || r.def.keepLoaded || r.dead.Load() != nil || r.ending.Load() || r.stop.cause() != nil {
 		return false
 	}
-	// The row must say that the run waits. If a message was handed to one of its
-	// waits, the row says, rightly, that it runs, though the goroutine has not noticed
-	// yet.
-	if len(wt.parked) < wt.branches || wt.passes > 0 || r.log.Busy() || wt.rowSays.status != store.Waiting || wt.wanted() != wt.rowSays {
+	// If a message was handed to one of its waits, the run goes on, though the goroutine
+	// has not noticed yet.
+	if len(wt.parked) < wt.branches || wt.passes > 0 || r.log.Busy() || wt.wanted().status != store.Waiting {
 		return false
 	}
 	now, clock := r.eng.now(), time.Now()
@@ -57,16 +56,17 @@ func (wt *runWaits) unload() {
 		wt.mu.Unlock()
 		return
 	}
-	if r.log.StashesLocked() {
-		// What would be lost with the memory is written first.
+	if r.log.StashesLocked() || wt.wanted() != wt.rowSays {
+		// What would be lost with the memory is written first, and that no wait wants the
+		// messages that have come since the last write.
 		wt.mu.Unlock()
 		if r.write(&commit.Write{}) == nil {
 			wt.unload()
 		}
 		return
 	}
-	// No wait has looked at a message that is later than the row says: idle has
-	// compared the two. Asking the inbox again would count a message that has come
+	// No wait has looked at a message that is later than the row says: the two were
+	// compared. Asking the inbox again would count a message that has come
 	// since, and that is handed to a wait which is about to end.
 	wt.unloadSeen = wt.rowSays.seen
 	// From here on nothing of this execution is recorded any more: Admit looks

@@ -91,6 +91,32 @@ func TestAWaitWhoseEndIsNotKnownIsUnloadedAfterAWhile(t *testing.T) {
 	})
 }
 
+// It kept its place of MaxRuns, for which the child that it waited for waited in line.
+func TestARunIsUnloadedThoughMailHasComeThatNoWaitWants(t *testing.T) {
+	for _, from := range []string{"this process", "another one"} {
+		t.Run("from "+from, func(t *testing.T) {
+			inWorld(t, func(t *testing.T, w *world) {
+				var p presence
+				wf := durable.Define("w", func(ctx context.Context, _ int) (string, error) {
+					defer p.enter()()
+					return durable.Await[string](ctx, "x")
+				})
+				w.serve(t, wf)
+				_, err := wf.Start(w.ctx(), "r", 0)
+				require.NoError(t, err)
+				pass(durable.DefaultUnloadAfter / 2)
+				if from == "another one" {
+					w.serve(t)
+				}
+				require.NoError(t, durable.Signal(w.ctx(), "r", "y", "not yours"))
+				pass(time.Minute)
+				require.Zero(t, p.here.Load())
+				require.EqualValues(t, 1, p.begun.Load())
+			})
+		})
+	}
+}
+
 func TestASignalFromAnotherProcessLoadsARun(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		var p presence
