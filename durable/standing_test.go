@@ -334,7 +334,7 @@ func TestItemsAndBranchesUnderWayAreToldAndForgottenWithWhatHoldsThem(t *testing
 		patient := durable.Policy{MaxAttempts: 3, Initial: time.Minute, Jitter: -1}
 		wf := durable.Define("w", func(ctx context.Context, _ int) (int, error) {
 			f := durable.Go(ctx, "side", func(ctx context.Context) (int, error) { return 1, durable.Sleep(ctx, time.Hour) })
-			_, err := durable.Map(ctx, "items", []int{0, 1}, durable.MapOptions{}, func(ctx context.Context, n int) (int, error) {
+			_, err := durable.Map(ctx, "items", []int{0, 1}, durable.MapOptions{Concurrency: 2}, func(ctx context.Context, n int) (int, error) {
 				return durable.Retry(ctx, "resize", patient, func(ctx context.Context) (int, error) {
 					if durable.Attempt(ctx).Number <= n+1 {
 						return 0, errors.New("no")
