@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -315,10 +316,13 @@ func TestAResetCountsOnceAlsoAfterTheNextCrash(t *testing.T) {
 func TestResetFailuresOfAMapDoesItsFailedItemsAlone(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		j, mended := &journal{}, false
+		begun := make(chan struct{}) // a branch that fails before the Map begins may have been looked at
+		begin := sync.OnceFunc(func() { close(begun) })
 		wf := durable.Define("w", func(ctx context.Context, _ int) (int, error) {
 			branch := durable.Go(ctx, "b", func(ctx context.Context) (int, error) {
 				return durable.Step(ctx, "side", func(ctx context.Context) (int, error) {
 					j.add(ctx)
+					<-begun
 					if !mended {
 						return 0, errStock
 					}
@@ -326,7 +330,7 @@ func TestResetFailuresOfAMapDoesItsFailedItemsAlone(t *testing.T) {
 				})
 			})
 			out, err := durable.Map(ctx, "items", []int{1, 2, 3, 4}, durable.MapOptions{KeepGoing: true}, func(ctx context.Context, n int) (int, error) {
-				v, err := durable.Step(ctx, "prepare", func(ctx context.Context) (int, error) { j.add(ctx); return n, nil })
+				v, err := durable.Step(ctx, "prepare", func(ctx context.Context) (int, error) { begin(); j.add(ctx); return n, nil })
 				if err != nil {
 					return 0, err
 				}
