@@ -68,7 +68,7 @@ func TestTheEndOfARunIsToldThoughAllPlacesForWaitsAreTaken(t *testing.T) {
 			require.Contains(t, s.send("GET", "/api/runs/short/wait", "").body, "too_many_streams", "it goes on")
 			require.Equal(t, 404, s.send("GET", "/api/runs/nowhere/wait", "").status)
 			s.say("short", "x")
-			soon, stop := context.WithTimeout(t.Context(), 10*time.Second)
+			soon, stop := context.WithTimeout(t.Context(), time.Minute)
 			defer stop()
 			_, err := s.c.Wait(soon, "short")
 			require.NoError(t, err)
@@ -296,13 +296,13 @@ func TestNoIDIsTakenForAnAddress(t *testing.T) {
 	for _, id := range made {
 		err := worker.Cancel(ctx, id, "because of "+id)
 		_ = err
-		soon, stop := context.WithTimeout(t.Context(), 10*time.Second)
+		soon, stop := context.WithTimeout(t.Context(), time.Minute)
 		out, err := s.c.Wait(soon, id)
 		stop()
 		require.ErrorIs(t, err, client.ErrRunCancelled, id)
 		require.Equal(t, id, out.Run.ID)
 	}
-	soon, stop := context.WithTimeout(t.Context(), 2*time.Second)
+	soon, stop := context.WithTimeout(t.Context(), time.Minute)
 	defer stop()
 	_, err := s.c.Wait(soon, "")
 	require.ErrorIs(t, err, client.ErrInvalid)

@@ -41,7 +41,7 @@ func TestADamagedCountOfStepsParksTheRun(t *testing.T) {
 			require.Eventually(t, func() bool {
 				h, err := eng.Store().Load(ctx, "r", store.Cursor{NoEvents: true})
 				return err == nil && h.Run.Last.Type == store.StepCompleted
-			}, 10*time.Second, time.Millisecond)
+			}, time.Minute, time.Millisecond)
 			require.NoError(t, eng.Close())
 			require.NoError(t, eng.Store().Close())
 
@@ -58,7 +58,7 @@ func TestADamagedCountOfStepsParksTheRun(t *testing.T) {
 			require.Eventually(t, func() bool {
 				h, err := eng.Store().Load(ctx, "r", store.Cursor{NoEvents: true})
 				return err == nil && h.Run.Code != ""
-			}, 10*time.Second, time.Millisecond)
+			}, time.Minute, time.Millisecond)
 			h, err := eng.Store().Load(ctx, "r", store.Cursor{NoEvents: true})
 			require.NoError(t, err)
 			require.Equal(t, durable.CodeDamaged, h.Run.Code, h.Run.Reason)

@@ -201,7 +201,7 @@ func TestNotices(t *testing.T) {
 		select {
 		case n := <-from:
 			return n
-		case <-time.After(10 * time.Second):
+		case <-time.After(time.Minute):
 			t.Fatal("no notice: " + what)
 			return store.Notice{}
 		}
