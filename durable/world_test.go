@@ -47,6 +47,7 @@ type world struct {
 	log   *logBook // of all processes
 	lease time.Duration
 	left  sync.WaitGroup // crashed engines on their way out
+	deaf  bool           // the processes opened from now on hear no notice but the first
 }
 
 func newWorld(t *testing.T) *world {
@@ -60,7 +61,7 @@ func newWorld(t *testing.T) *world {
 // listens.
 func (w *world) open(t *testing.T, o durable.Options) *durable.Engine {
 	t.Helper()
-	d := &disk{Store: w.data.Handle()}
+	d := &disk{Store: w.data.Handle(), deaf: w.deaf}
 	if o.Grace == 0 {
 		o.Grace = -1
 	}
@@ -194,6 +195,7 @@ type disk struct {
 	onCall    func(call string, forward func() error) error
 	handsOver bool // see handing
 	careless  bool // it hands over what had messages or more events, too
+	deaf      bool // see world.deaf
 }
 
 // cut makes every call from now on return store.ErrClosed.
@@ -210,8 +212,9 @@ func (d *disk) isDead() bool {
 	return d.dead
 }
 
-// tamper sets onCommit, and tamperCalls onCall ("load", "list", "claim",
-// "beat", "executors", "put schedule", "due schedules"); nil takes it back.
+// tamper sets onCommit, and tamperCalls onCall ("load", "list", "claim", "beat",
+// "executors", "delete", "queue", "queues", "put queue", "schedules", "put schedule",
+// "due schedules"); nil takes it back.
 func (d *disk) tamper(f func(batch []store.Change, forward func() []error) []error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -327,6 +330,40 @@ func (d *disk) Executors(ctx context.Context) (es []store.Executor, err error) {
 func (d *disk) PutSchedule(ctx context.Context, sc store.Schedule) (got store.Schedule, err error) {
 	err = d.call("put schedule", func() error { got, err = d.Store.PutSchedule(ctx, sc); return err })
 	return got, err
+}
+
+func (d *disk) Notify(ctx context.Context, fn func(store.Notice)) error {
+	heard := false
+	return d.Store.Notify(ctx, func(n store.Notice) {
+		if !d.deaf || !heard {
+			heard = true
+			fn(n)
+		}
+	})
+}
+
+func (d *disk) Delete(ctx context.Context, which store.Deletion) (n int, err error) {
+	err = d.call("delete", func() error { n, err = d.Store.Delete(ctx, which); return err })
+	return n, err
+}
+
+func (d *disk) PutQueue(ctx context.Context, q store.Queue) error {
+	return d.call("put queue", func() error { return d.Store.PutQueue(ctx, q) })
+}
+
+func (d *disk) Queue(ctx context.Context, name string) (q store.Queue, err error) {
+	err = d.call("queue", func() error { q, err = d.Store.Queue(ctx, name); return err })
+	return q, err
+}
+
+func (d *disk) Queues(ctx context.Context, names ...string) (qs []store.QueueState, err error) {
+	err = d.call("queues", func() error { qs, err = d.Store.Queues(ctx, names...); return err })
+	return qs, err
+}
+
+func (d *disk) Schedules(ctx context.Context, names ...string) (list []store.Schedule, err error) {
+	err = d.call("schedules", func() error { list, err = d.Store.Schedules(ctx, names...); return err })
+	return list, err
 }
 
 func (d *disk) DueSchedules(ctx context.Context, limit int) (due store.DueSchedules, err error) {
