@@ -6,9 +6,11 @@ import (
 	"fmt"
 	"hash/fnv"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
+	"github.com/holdfast-dev/holdfast/internal/history"
 	"github.com/holdfast-dev/holdfast/store"
 )
 
@@ -50,6 +52,27 @@ type Fault struct {
 	Seed   uint64
 }
 
+// callsOfStore are what Fault.On may name.
+var callsOfStore = []string{
+	"commit", "claim", "beat", "load", "list", "count", "delete", "executors", "queues", "schedules", "requests", "transaction", inTransaction,
+}
+
+// inTransaction is the call that commits with a transaction.
+const inTransaction = "commit in transaction"
+
+// wrong says why the fault can never happen as it is meant; empty: it can.
+func (w *Fault) wrong() string {
+	switch {
+	case !slices.Contains([]Harm{LostBefore, LostAfter, Refused, Slow, SlowAnswer, Cut}, w.Do):
+		return fmt.Sprintf("Do is %q, which is none of the harms", w.Do)
+	case w.On != "" && !slices.Contains(callsOfStore, w.On):
+		return fmt.Sprintf("On is %q, and the calls are %s", w.On, strings.Join(callsOfStore, ", "))
+	case w.Step != "" && w.On != "" && w.On != "commit" && w.On != inTransaction:
+		return fmt.Sprintf("a %s records nothing of step %q", w.On, w.Step)
+	}
+	return ""
+}
+
 // errNoConnection is the answer of a store that cannot be reached.
 var errNoConnection = errors.New("durabletest: no connection to the store")
 
@@ -60,7 +83,15 @@ var errNoConnection = errors.New("durabletest: no connection to the store")
 // What the engine promises holds all the same: an outcome whose commit is lost is recorded once, and
 // a process that is cut off for longer than its lease loses its runs to another one. To cut one of
 // two processes off, give each a handle on the same data, and one of them Faults.
+//
+// It panics if a fault names no harm or no call that there is: the fault would never happen, and the
+// test would say nothing.
 func Faults(s store.Store, faults ...Fault) *FaultStore {
+	for i := range faults {
+		if wrong := faults[i].wrong(); wrong != "" {
+			panic(fmt.Sprintf("durabletest.Faults: fault %d: %s", i+1, wrong))
+		}
+	}
 	f := &FaultStore{Store: s, faults: slices.Clone(faults)}
 	f.met = make([]int, len(faults))
 	return f
@@ -150,7 +181,7 @@ func chosen(seed uint64, fault, n int, chance float64) bool {
 func records(batch []store.Change, step string) bool {
 	for i := range batch {
 		for j := range batch[i].Events {
-			if key := batch[i].Events[j].Key; key == step || key != "" && nameOf(key) == step {
+			if key := batch[i].Events[j].Key; key == step || key != "" && nameOf(key) == history.EscapeName(step) {
 				return true
 			}
 		}

@@ -187,3 +187,54 @@ func TestAFaultMeetsTheCommitOfAStep(t *testing.T) {
 		"lost after: commit in transaction step_completed pay of r",
 	}, s.Happened())
 }
+
+// A name that a key has in another spelling.
+func TestAFaultMeetsAStepWhateverItsName(t *testing.T) {
+	const name = "charge/eur #1 [50%]"
+	durabletest.VirtualTime(t, durable.Options{}, func(t *testing.T, _ *durable.Engine) {
+		s := durabletest.Faults(memory.Open(), durabletest.Fault{Do: durabletest.LostAfter, Step: name, Nth: 1})
+		wf := durable.Define("w", func(ctx context.Context, _ int) (int, error) {
+			return 0, durable.Do(ctx, name, func(context.Context) error { return nil })
+		})
+		_, err := runOf(t, engineOn(t, s, nil, wf), wf, "r", 0)
+		require.NoError(t, err)
+		require.Len(t, s.Happened(), 1)
+	})
+	n := 0
+	wf := durable.Define("w", func(ctx context.Context, _ int) (int, error) {
+		_, err := durable.Step(ctx, name, func(context.Context) (int, error) { n++; return n, nil })
+		return 0, err
+	})
+	require.NoError(t, durabletest.Examine(t, wf, 0, durabletest.Varies(name), durabletest.Reset(func() { n = 0 }), durabletest.SameProcess()))
+}
+
+// It would pass for a night without faults.
+func TestAFaultThatCannotHappenIsRefused(t *testing.T) {
+	for _, f := range []durabletest.Fault{
+		{On: "commit"}, {Do: "lost"}, {Do: durabletest.Refused, On: "comit"}, {Do: durabletest.Refused, On: "load", Step: "s"},
+	} {
+		require.Panics(t, func() { durabletest.Faults(memory.Open(), f) }, "%+v", f)
+	}
+}
+
+// What is read after a lost COMMIT may be on the primary alone, where replication is synchronous: the
+// store is asked whether it is safe, as it is for every other change whose answer was lost.
+func TestATransactionThatIsFoundIsAcknowledgedByTheStore(t *testing.T) {
+	db, err := sqlite.Open(filepath.Join(t.TempDir(), "app.db"))
+	require.NoError(t, err)
+	s := durabletest.Faults(db,
+		durabletest.Fault{Do: durabletest.LostAfter, On: "commit in transaction", Step: "pay", Nth: 1},
+		durabletest.Fault{Do: durabletest.Slow, On: "commit", Step: "pay"}) // to see them
+	wf := durable.Define("w", func(ctx context.Context, _ int) (int, error) {
+		return durable.Transact(ctx, "pay", func(context.Context, *sql.Tx) (int, error) { return 1, nil })
+	})
+	eng := engineOn(t, s, nil, wf)
+	out, err := runOf(t, eng, wf, "r", 0)
+	require.NoError(t, err)
+	require.Equal(t, 1, out)
+	require.Equal(t, []string{
+		"lost after: commit in transaction step_completed pay of r",
+		"slow: commit step_started pay of r",
+		"slow: commit step_completed pay of r",
+	}, s.Happened())
+}

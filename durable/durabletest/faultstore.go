@@ -182,7 +182,7 @@ type faultTxCommitter struct {
 }
 
 func (f faultTxCommitter) CommitIn(ctx context.Context, tx any, c store.Change) error {
-	return f.call(ctx, "commit in transaction", []store.Change{c}, func() error { return f.inner.CommitIn(ctx, tx, c) })
+	return f.call(ctx, inTransaction, []store.Change{c}, func() error { return f.inner.CommitIn(ctx, tx, c) })
 }
 
 type faultTransactor struct {
@@ -212,7 +212,7 @@ type faultTx struct {
 
 func (t *faultTx) Commit(c store.Change) error {
 	carriedOut := false
-	err := t.f.call(context.Background(), "commit in transaction", []store.Change{c}, func() error {
+	err := t.f.call(context.Background(), inTransaction, []store.Change{c}, func() error {
 		carriedOut = true
 		return t.Tx.Commit(c)
 	})

@@ -9,7 +9,6 @@ import (
 	"testing"
 
 	"github.com/holdfast-dev/holdfast/durable"
-	"github.com/holdfast-dev/holdfast/store"
 )
 
 // ErrAttempt is the error with which Simulate makes attempts fail.
@@ -34,8 +33,8 @@ func failingAttempts(c *config) { c.attempts = &attempts{} }
 // Simulate does with each of these workflows, in a subtest of its name, what Survives does:
 // crashes, cancels and deadlines at every write. Besides, it lets each attempt of a step fail
 // once: before its body has run, and after the body has had its effect, so that only the answer
-// is lost. A run that makes the attempt again must come to the same and leave the same World as
-// the undisturbed one; if it takes another way, or fails, the Invariant must hold. This finds
+// is lost. A run that makes the attempt again, and then the same calls as the undisturbed one, must
+// leave the same World; if it takes another way, or fails, the Invariant must hold. This finds
 // an effect that a retry doubles though no process ends, and a failure after which something is
 // left behind.
 //
@@ -56,6 +55,7 @@ type attempts struct {
 	seen   []attempt
 	failAt *attempt // nil: none
 	after  bool
+	made   bool // the step that was made to fail has succeeded in a later attempt
 }
 
 type attempt struct {
@@ -71,11 +71,17 @@ func (a *attempts) around(ctx context.Context, info durable.AttemptInfo, next fu
 		a.seen = append(a.seen, this)
 	}
 	fails, after := a.failAt != nil && *a.failAt == this, a.after
+	later := a.failAt != nil && a.failAt.run == this.run && a.failAt.key == this.key && a.failAt.number < this.number
 	a.mu.Unlock()
 	if fails && !after {
 		return ErrAttempt
 	}
 	if err := next(ctx); err != nil || !fails {
+		if later && err == nil {
+			a.mu.Lock()
+			a.made = true
+			a.mu.Unlock()
+		}
 		return err
 	}
 	return ErrAttempt
@@ -92,7 +98,7 @@ func (s *survival) disturb(ctx context.Context, want *lived) error {
 	for _, at := range sampled(len(seen), s.sampleOf(1)) {
 		for _, after := range []bool{false, true} {
 			a.mu.Lock()
-			a.failAt, a.after = &seen[at-1], after
+			a.failAt, a.after, a.made = &seen[at-1], after, false
 			a.mu.Unlock()
 			how := fmt.Sprintf("attempt %d of %q failed %s its body", seen[at-1].number, seen[at-1].key, beforeOrAfter(after))
 			if err := s.failed(ctx, want, how, seen[at-1].key); err != nil {
@@ -103,17 +109,21 @@ func (s *survival) disturb(ctx context.Context, want *lived) error {
 	return nil
 }
 
-// failed executes a run of which an attempt fails. If the run makes it again, it must come to
-// the same as the undisturbed one.
+// failed executes a run of which an attempt fails. If the run makes it again and takes the same
+// way as the undisturbed one, it must leave the same world: also if the result, or the outcome, shows
+// that something happened twice.
 func (s *survival) failed(ctx context.Context, want *lived, how, key string) error {
 	got, err := s.reachesAnEnd(ctx, s.birth, how, nil)
 	if err != nil {
 		return err
 	}
 	defer func() { _ = got.data.Close() }()
-	again := index(got.record.calls)[callID{key, store.StepCompleted}] != nil
-	if again && !s.mayVary(key) && sameOutcome(want.record, got.record) && got.world != want.world {
-		return &breach{fmt.Sprintf("durabletest: the workflow does not survive: %s, and was made again\nIt came to the same, and has left another world:\n  undisturbed: %s\n  disturbed:   %s\n%s", how, short(want.world), short(got.world), effects)}
+	if s.attempts.made && !s.mayVary(key) && got.world != want.world && (sameOutcome(want.record, got.record) || sameWay(want.record, got.record, s.mayVary)) {
+		hint := ""
+		if given := compareResults(want.record, got.record, s.mayVary); given.result != "" {
+			hint = "\n" + given.result + ". A step that may return something else is named with durabletest.Varies"
+		}
+		return &breach{fmt.Sprintf("durabletest: the workflow does not survive: %s, and was made again\nIt made the same calls, and has left another world:\n  undisturbed: %s\n  disturbed:   %s%s\n%s", how, short(want.world), short(got.world), hint, effects)}
 	}
 	return s.replayOnce(ctx, got, how)
 }

@@ -3,6 +3,7 @@ package durabletest_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"testing"
 	"time"
 
@@ -17,10 +18,16 @@ type till struct {
 	keys   map[string]bool
 	booked int
 	blind  bool
+	// perAttempt: the key that it is given has the number of the attempt in it.
+	perAttempt bool
 }
 
 func (b *till) book(ctx context.Context, n int) {
-	if key := durable.IdempotencyKey(ctx); b.blind || !b.keys[key] {
+	key := durable.IdempotencyKey(ctx)
+	if b.perAttempt {
+		key += fmt.Sprint(durable.Attempt(ctx).Number)
+	}
+	if b.blind || !b.keys[key] {
 		b.keys[key] = true
 		b.booked += n
 	}

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/holdfast-dev/holdfast/durable"
+	"github.com/holdfast-dev/holdfast/internal/history"
 	"github.com/holdfast-dev/holdfast/internal/host"
 	"github.com/holdfast-dev/holdfast/internal/misuse"
 	"github.com/holdfast-dev/holdfast/store"
@@ -263,7 +264,9 @@ func (s *survival) again(ctx context.Context, want *lived, logf func(string, ...
 
 // mayVary reports whether a call may have a different result.
 func (s *survival) mayVary(key string) bool {
-	return s.natural[key] || s.varies[""] || s.varies[nameOf(key)] || s.varies[key]
+	return s.natural[key] || s.varies[""] || s.varies[key] || slices.ContainsFunc(slices.Collect(maps.Keys(s.varies)), func(name string) bool {
+		return history.EscapeName(name) == nameOf(key)
+	})
 }
 
 // meets notes which calls a run has made.
@@ -280,7 +283,7 @@ func (s *survival) meets(r *record) {
 // tell that it excuses nothing.
 func (s *survival) variesInVain() error {
 	for _, name := range slices.Sorted(maps.Keys(s.varies)) {
-		if name != "" && !s.met[name] {
+		if name != "" && !s.met[name] && !s.met[history.EscapeName(name)] {
 			return fmt.Errorf("durabletest: Varies names %q, and no call in any of the runs has that name or key. There were: %s", name, strings.Join(slices.Sorted(maps.Keys(s.met)), ", "))
 		}
 	}

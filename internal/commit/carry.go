@@ -210,12 +210,16 @@ func (c *Committer) contest(lg *Log, change *store.Change, ev store.Event) (land
 			lg.head = head
 			return false, ErrNotLanded
 		case lost:
-			var last *store.Event
-			if last, err = c.eventAt(lg.id, change.Mark()); err == nil {
-				if last != nil && change.Did(last) {
-					return true, nil
-				}
+			if landed, err = c.landed(change); err == nil && !landed {
 				return false, ErrLost
+			}
+			if err == nil {
+				// It was read, maybe on the primary alone. It holds its place: sent again it writes
+				// nothing, and the store acknowledges it only when it is safe.
+				err = c.CommitKnown(c.stop, context.Background(), []store.Change{*change})[0]
+			}
+			if err == nil {
+				return true, nil
 			}
 		}
 		if c.stop.Err() != nil || answer.hear(err) == closed {
@@ -231,22 +235,19 @@ func (c *Committer) contest(lg *Log, change *store.Change, ev store.Event) (land
 	}
 }
 
-// eventAt returns the event with this number, nil if there is none.
-func (c *Committer) eventAt(id string, seq int64) (*store.Event, error) {
-	h, err := c.store.Load(c.stop, id, store.Cursor{After: seq - 1, All: true})
+// landed reports whether a change is in the log.
+func (c *Committer) landed(change *store.Change) (bool, error) {
+	h, err := c.store.Load(c.stop, change.RunID, store.Cursor{After: change.Mark() - 1, All: true})
 	if errors.Is(err, store.ErrNotFound) {
-		return nil, nil
+		return false, nil
 	}
 	if err != nil {
-		return nil, err
+		return false, err
 	}
 	for ev, err := range h.Events {
-		if err != nil {
-			return nil, err
-		}
-		return &ev, nil
+		return err == nil && change.Did(&ev), err
 	}
-	return nil, nil
+	return false, nil
 }
 
 // next returns the first event that waits for its place in the log, nil if there is none.
