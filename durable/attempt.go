@@ -472,6 +472,7 @@ func (st *step) failure(n int, d *history.StepEnd) error {
 func (st *step) failOnce(a *attempt, err error, output []byte, pause, took time.Duration) (store.Time, error) {
 	r := st.call.scope.run
 	took = took.Truncate(time.Microsecond)
+	st.call.scope.awaitClock()
 	d := &history.StepEnd{Error: r.eng.program.errors.Record(err), NextAt: r.eng.now().Add(pause), Max: st.max(), Notes: a.taken(), Input: st.inputHash()}
 	ev := st.newEvent(store.AttemptFailed, a.number, history.Encode(d))
 	ev.Payload, ev.Took = output, took

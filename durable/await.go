@@ -295,6 +295,7 @@ func (a *awaiting) open(c *call, wait *mail.Wait) (*store.Message, error) {
 	case c.opened():
 		until = c.rec.Until
 	case a.limited:
+		s.awaitClock()
 		until = max(r.eng.now().Add(a.timeout), 1)
 	}
 	select {

@@ -37,6 +37,7 @@ func (o *startOptions) apply(ctx context.Context, e *Engine, id string, list []S
 		o.inherit(s.run)
 	}
 	if o.err == nil {
+		o.awaitClock(ctx, e)
 		o.err = o.checkDeadline(e, inRun)
 	}
 	if o.err == nil {
@@ -223,6 +224,20 @@ func (e *Engine) start(ctx context.Context, def *definition, id string, input []
 		return nil, e, id, err
 	}
 	return e.roster.active(id), e, id, nil
+}
+
+// clockPatience is how long a start waits for the store's clock: a store that does not answer refuses it.
+const clockPatience = time.Second
+
+// awaitClock waits until a moment that is counted from now can be computed; see scope.awaitClock. A start
+// in the program's own transaction does not: with one writer it keeps the store from being asked.
+func (o *startOptions) awaitClock(ctx context.Context, e *Engine) {
+	if o.tx != nil || o.deadline == 0 && o.line.delay == 0 && o.line.debounce == nil || !e.heart.Clock.Outdated(time.Now()) {
+		return
+	}
+	ctx, end := context.WithTimeout(ctx, clockPatience)
+	defer end()
+	e.heart.AwaitClock(ctx.Done(), nil)
 }
 
 // checkDeadline refuses a run that could begin only once its time is up. In a workflow function a

@@ -79,11 +79,12 @@ func sleepIn(ctx context.Context, s *scope, least time.Duration, until func() st
 	if err := r.rehearsal.frontier(); err != nil {
 		return err
 	}
-	at, began := store.Time(0), r.eng.now()
+	var at, began store.Time
 	if c.opened() {
 		at, began = c.rec.Until, c.rec.OpenedAt
 	} else {
-		at = until()
+		s.awaitClock()
+		at, began = until(), r.eng.now()
 	}
 	p := &parking{until: at, own: goroutine.Ours(), unsaid: !c.opened()}
 	if least > 0 && !c.opened() {
@@ -109,4 +110,14 @@ func sleepIn(ctx context.Context, s *scope, least time.Duration, until func() st
 	// has come.
 	s.stash(&c, store.Event{Type: store.TimerFired})
 	return nil
+}
+
+// awaitClock precedes what computes a moment that is recorded, so that it lies as far ahead as was
+// asked, also for a process on another machine.
+func (s *scope) awaitClock() {
+	stopped := s.run.stop.done
+	if s.undo {
+		stopped = nil
+	}
+	s.run.eng.heart.AwaitClock(s.run.gone, stopped)
 }

@@ -65,6 +65,25 @@ func (h *Heart) Uptime() time.Duration { return time.Since(h.openedAt) }
 // BeatSoon makes the loop send a beat at once.
 func (h *Heart) BeatSoon() { nudge.Send(h.now) }
 
+// AwaitClock waits until the estimate of the store's clock knows of the last suspend of this machine,
+// which it does at once unless there was one since the last beat, or until one of the channels is closed.
+func (h *Heart) AwaitClock(gone, stopped <-chan struct{}) {
+	for {
+		next := h.Clock.Next()
+		if !h.Clock.Outdated(time.Now()) {
+			return
+		}
+		h.BeatSoon()
+		select {
+		case <-next:
+		case <-gone:
+			return
+		case <-stopped:
+			return
+		}
+	}
+}
+
 // timesPause is the least time from a beat to one for which LearnTimes has asked.
 const timesPause = time.Second
 

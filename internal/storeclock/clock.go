@@ -49,6 +49,10 @@ type pace struct {
 	offset int64 // then
 	excess int64 // how much of the offset is too much; reduced at half speed
 	low    int64 // the least that the offset can be
+	// ahead is how far our wall clock was ahead of our monotonic one when the reading was asked for,
+	// if read.
+	ahead int64
+	read  bool // there was a reading
 	// unsteady: a recent reading contradicted those before it. Our clock and the store's
 	// run at different rates, so low is not trusted for long.
 	unsteady int
@@ -64,6 +68,9 @@ const (
 	// MaxSlew is the largest error that is corrected by slowing the clock down instead
 	// of setting it back.
 	MaxSlew = 10 * time.Second
+	// apart is by how much, in microseconds, wall clock and monotonic clock may differ that were read
+	// one after the other.
+	apart = 2000
 	// steadyAgain is how many readings in a row must agree after one did not.
 	steadyAgain = 4
 )
@@ -101,6 +108,18 @@ func (c *Clock) Doubtful(t time.Time) bool {
 	return c.At(t).Sub(c.Surely(t)) > 2*time.Millisecond
 }
 
+// Outdated reports whether the wall clock and the monotonic clock of this machine have gone apart
+// since the last reading: the machine was suspended, which stops the monotonic clock, or its wall clock
+// was set. In the first case the estimate is behind by as much, until the store is asked.
+func (c *Clock) Outdated(t time.Time) bool {
+	p, now := c.pace.Load(), c.ours(t)
+	by := c.ahead(t) - p.ahead
+	return p.read && max(by, -by) > apart+max(now-p.from, 0)/driftOneIn
+}
+
+// ahead returns how far our wall clock is ahead of our monotonic one at a moment.
+func (c *Clock) ahead(t time.Time) int64 { return c.Skew.Wall(t)/1000 - c.ours(t) }
+
 // Next returns a channel that is closed with the next reading.
 func (c *Clock) Next() <-chan struct{} {
 	c.mu.Lock()
@@ -114,7 +133,7 @@ func (c *Clock) Observe(before, after time.Time, now store.Time) (set time.Durat
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	r := reading{low: int64(now) - c.ours(after), high: int64(now) + 1 - c.ours(before), at: c.ours(after)}
-	p := &pace{from: r.at, offset: int64(c.At(after)) - r.at, unsteady: max(c.pace.Load().unsteady-1, 0)}
+	p := &pace{from: r.at, offset: int64(c.At(after)) - r.at, unsteady: max(c.pace.Load().unsteady-1, 0), ahead: c.ahead(before), read: true}
 	if len(c.recent) == 0 {
 		p.offset = (r.low + r.high) / 2 // there was nothing to go by
 	} else if low, high := c.bounds(r.at); r.low > high || r.high < low {

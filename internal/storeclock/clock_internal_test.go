@@ -139,3 +139,31 @@ func TestClocksThatRunApartAreNotBelievedForLong(t *testing.T) {
 	require.True(t, r.Doubtful(r.now))
 	require.LessOrEqual(t, r.Surely(r.now), r.truth())
 }
+
+// A reading that was asked for before a suspend and answered after it is as old as the suspend is long.
+func TestAClockIsOutdatedFromASuspendUntilTheNextWholeReading(t *testing.T) {
+	r := newRig(t, time.Hour)
+	began := r.now
+	var slept, from time.Duration
+	r.Skew = func(t time.Time) (monotonic, wall time.Duration) {
+		if t.Sub(began) < from {
+			return 0, 0
+		}
+		return -slept, 0
+	}
+	require.False(t, r.Outdated(r.now), "there is no reading that could become old")
+	r.Observe(r.now, r.now.Add(ms), r.truth())
+	r.now = r.now.Add(10 * time.Second)
+	require.False(t, r.Outdated(r.now))
+
+	before, said := r.now, r.truth()
+	slept, from = time.Minute, r.now.Add(ms).Sub(began)
+	r.now = r.now.Add(slept + 2*ms)
+	require.True(t, r.Outdated(r.now))
+	r.Observe(before, r.now, said)
+	require.True(t, r.Outdated(r.now), "the answer was on its way")
+	r.Observe(r.now, r.now.Add(ms), r.truth())
+	r.now = r.now.Add(ms)
+	require.False(t, r.Outdated(r.now))
+	require.LessOrEqual(t, r.off().Abs(), 2*ms)
+}
