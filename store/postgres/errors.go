@@ -120,6 +120,15 @@ func described(what string, err error) error {
 	return fmt.Errorf("postgres: %s: %w", what, err)
 }
 
+// after returns the error of attempts that err, such as the end of a context, has ended. cause is that of
+// the last attempt before: alone, err says nothing of a full disk. nil: there was none.
+func after(cause, err error) error {
+	if cause == nil {
+		return err
+	}
+	return fmt.Errorf("%w; before that: %v", err, cause)
+}
+
 // lockTimedOut reports that another transaction held a lock for longer than the
 // lock timeout. Nothing of the transaction was written.
 func lockTimedOut(err error) bool { return sqlState(err) == "55P03" }

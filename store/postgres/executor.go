@@ -1,7 +1,6 @@
 package postgres
 
 import (
-	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -311,17 +310,23 @@ func (s *Store) again(ctx context.Context, f func(*wire) error) error {
 
 // retry is again, with what is final said by the caller.
 func (s *Store) retry(ctx context.Context, f func(*wire) error, final func(error) bool) error {
-	start := time.Now()
+	start, cause := time.Now(), error(nil)
 	for try := 0; ; try++ {
 		err := s.write(ctx, f)
 		if err == nil {
 			return nil
 		}
-		if final(err) || time.Since(start) > patience {
+		ended := ctx.Err() != nil
+		switch over := final(err) || time.Since(start) > patience; {
+		case over && ended:
+			return after(cause, err)
+		case over:
 			return err
+		case !ended:
+			cause = err
 		}
 		if e := pause(ctx, s.closing, jitter(try)); e != nil {
-			return cmp.Or(e, err)
+			return after(cause, e)
 		}
 	}
 }

@@ -407,3 +407,18 @@ func TestASessionThatTakesNoWritesIsGivenUp(t *testing.T) {
 		require.Len(t, events, 2)
 	})
 }
+
+// The end of a context alone does not tell an operator why nothing was done until then.
+func TestACallThatItsContextEndsSaysWhatKeptItFromSucceeding(t *testing.T) {
+	dsn := pgtest.DSN(t)
+	s, admin := open(t, dsn), raw(t, dsn)
+	admin.MustExec(`DO $$ BEGIN EXECUTE format('ALTER DATABASE %I SET default_transaction_read_only = on', current_database()); END $$`)
+	admin.MustExec(`SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = current_database() AND pid <> pg_backend_pid()`)
+	require.Eventually(t, func() bool {
+		ctx, cancel := context.WithTimeout(t.Context(), 500*time.Millisecond)
+		defer cancel()
+		_, err := s.Beat(ctx, store.Executor{ID: "me", Lease: time.Minute})
+		require.ErrorIs(t, err, context.DeadlineExceeded)
+		return strings.Contains(err.Error(), "read-only")
+	}, 30*time.Second, time.Millisecond)
+}

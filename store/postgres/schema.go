@@ -245,8 +245,8 @@ func (s *Store) alone(ctx context.Context, f func() error) error {
 		case fault != faultRetry && (try == 5 || (fault != faultConflict && !duplicateTable(err))):
 			return err
 		}
-		if err := pause(ctx, s.closing, lockFor/2+jitter(try)); err != nil {
-			return err
+		if e := pause(ctx, s.closing, lockFor/2+jitter(try)); e != nil {
+			return after(err, e)
 		}
 	}
 }

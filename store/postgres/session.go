@@ -1,7 +1,6 @@
 package postgres
 
 import (
-	"cmp"
 	"context"
 	"database/sql"
 	"database/sql/driver"
@@ -192,19 +191,24 @@ func (s *Store) with(ctx context.Context, of *writers, f func(*wire) error) erro
 // breaks, or if a compatible server refuses it under SERIALIZABLE. Its statements are prepared,
 // which saves one of two round trips, and each is as of one moment of its own.
 func (s *Store) reading(ctx context.Context, f func(*wire) error) error {
+	var cause error
 	for try := 0; ; try++ {
 		err := s.with(ctx, s.readers, func(w *wire) error {
 			w.ctx = ctx
 			return f(w)
 		})
-		if err == nil || ctx.Err() != nil {
-			return cmp.Or(ctx.Err(), err)
+		if err == nil {
+			return ctx.Err()
 		}
+		if ctx.Err() != nil {
+			return after(cause, ctx.Err())
+		}
+		cause = err
 		if k := faultOf(err); try >= 5 || k == faultOther || k == faultData {
 			return err
 		}
 		if e := pause(ctx, s.closing, jitter(try)); e != nil {
-			return e
+			return after(cause, e)
 		}
 	}
 }
