@@ -120,10 +120,9 @@ func described(what string, err error) error {
 	return fmt.Errorf("postgres: %s: %w", what, err)
 }
 
-// after returns the error of attempts that err, such as the end of a context, has ended. cause is that of
-// the last attempt before: alone, err says nothing of a full disk. nil: there was none.
+// after adds to the end of a context, or of the store, why the last attempt before it failed.
 func after(cause, err error) error {
-	if cause == nil {
+	if ended := errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) || errors.Is(err, store.ErrClosed); cause == nil || !ended {
 		return err
 	}
 	return fmt.Errorf("%w; before that: %v", err, cause)

@@ -302,10 +302,7 @@ func (s *Store) Executors(ctx context.Context) ([]store.Executor, error) {
 // again runs f, which must be safe to repeat, until it succeeds or fails with an
 // error that repeating does not cure.
 func (s *Store) again(ctx context.Context, f func(*wire) error) error {
-	return s.retry(ctx, f, func(err error) bool {
-		fault := faultOf(err)
-		return fault == faultOther || fault == faultData
-	})
+	return s.retry(ctx, f, func(err error) bool { return slices.Contains([]fault{faultOther, faultData}, faultOf(err)) })
 }
 
 // retry is again, with what is final said by the caller.
@@ -316,13 +313,10 @@ func (s *Store) retry(ctx context.Context, f func(*wire) error, final func(error
 		if err == nil {
 			return nil
 		}
-		ended := ctx.Err() != nil
-		switch over := final(err) || time.Since(start) > patience; {
-		case over && ended:
+		if final(err) || time.Since(start) > patience {
 			return after(cause, err)
-		case over:
-			return err
-		case !ended:
+		}
+		if ctx.Err() == nil {
 			cause = err
 		}
 		if e := pause(ctx, s.closing, jitter(try)); e != nil {

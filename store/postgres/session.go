@@ -1,6 +1,7 @@
 package postgres
 
 import (
+	"cmp"
 	"context"
 	"database/sql"
 	"database/sql/driver"
@@ -191,22 +192,18 @@ func (s *Store) with(ctx context.Context, of *writers, f func(*wire) error) erro
 // breaks, or if a compatible server refuses it under SERIALIZABLE. Its statements are prepared,
 // which saves one of two round trips, and each is as of one moment of its own.
 func (s *Store) reading(ctx context.Context, f func(*wire) error) error {
-	var cause error
-	for try := 0; ; try++ {
+	for cause, try := error(nil), 0; ; try++ {
 		err := s.with(ctx, s.readers, func(w *wire) error {
 			w.ctx = ctx
 			return f(w)
 		})
-		if err == nil {
-			return ctx.Err()
+		if err == nil || ctx.Err() != nil {
+			return after(cause, cmp.Or(ctx.Err(), err))
 		}
-		if ctx.Err() != nil {
-			return after(cause, ctx.Err())
-		}
-		cause = err
 		if k := faultOf(err); try >= 5 || k == faultOther || k == faultData {
 			return err
 		}
+		cause = err
 		if e := pause(ctx, s.closing, jitter(try)); e != nil {
 			return after(cause, e)
 		}
