@@ -284,17 +284,25 @@ func (c *Cluster) Healthy(t testing.TB) *Node {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
+	var why error // of the last look that had its time
 	for {
-		n, err := c.Leader(), c.restart()
-		if n != nil {
-			if err = errors.Join(err, c.follow(ctx, n), c.mayFollow()); err == nil {
-				return n
-			}
+		err := c.restart()
+		n := c.Leader()
+		if n == nil {
+			err = errors.Join(err, errors.New("it has no leader"))
+		} else {
+			err = errors.Join(err, c.follow(ctx, n), c.mayFollow())
+		}
+		if err == nil {
+			return n
+		}
+		if why == nil || ctx.Err() == nil {
+			why = err
 		}
 		select {
 		case <-ctx.Done():
 			members, said := c.members()
-			t.Fatalf("patroni: the cluster does not become healthy: %v; %v %v", err, members, said)
+			t.Fatalf("patroni: the cluster does not become healthy: %v; %v %v", why, members, said)
 		case <-time.After(200 * time.Millisecond):
 		}
 	}

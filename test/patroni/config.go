@@ -24,7 +24,11 @@ const (
 	Retry    = 5
 )
 
-// config is the configuration of a node.
+// config is the configuration of a node. A server that is to stop waits for its replicas to
+// receive everything, for wal_sender_timeout if it hears nothing of them. A leader that is cut off
+// must not wait for longer than retry_timeout: Patroni then stops it a second time beside the
+// first, starts it twice, and keeps an eye on the one of the two that could not start
+// (github.com/patroni/patroni/issues/3649). The other holds the port, and the node never comes back.
 func (c *Cluster) config(n *Node) string {
 	var etcd []string
 	for _, port := range n.ways.etcd {
@@ -51,6 +55,7 @@ bootstrap:
       parameters:
         max_connections: 200
         wal_keep_size: 256MB
+        wal_sender_timeout: %[6]ds
   initdb: [{encoding: UTF8}, {locale: C}, {auth: password}, data-checksums, no-sync]
 postgresql:
   listen: 127.0.0.1:%[9]d
