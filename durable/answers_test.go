@@ -296,6 +296,7 @@ func TestWhatALiveEngineOwnsItExecutes(t *testing.T) {
 			require.NoError(t, err)
 			require.Equal(t, 1, out)
 			require.True(t, failed)
+			require.Empty(t, w.log.find("did not execute"), "it was not found only when the engine looked for what it owns")
 		},
 		"a claim that happened and was answered with an error": func(t *testing.T, w *world) {
 			w.boot(t, with()) // has not the code
@@ -322,6 +323,7 @@ func TestWhatALiveEngineOwnsItExecutes(t *testing.T) {
 			start(t, w, wf, "r", 0)
 			w.eventually("r", store.Failed)
 			require.Contains(t, w.story("r"), "step_completed ~undo/one")
+			require.Empty(t, w.log.find("did not execute"), w.log.String())
 		},
 		"an end that the store refuses for good": func(t *testing.T, w *world) {
 			w.boot(t, with(child))

@@ -96,7 +96,8 @@ func TestTheWinnerOfFirstIsRecordedAndTheLosersDoNotHoldTheRun(t *testing.T) {
 			}
 			slow := durable.Go(ctx, "slow", sleeper(1000*time.Hour, "slow"))
 			fast := durable.Go(ctx, "fast", sleeper(time.Hour, "fast"))
-			i, v, err := durable.First(ctx, "winner", slow, fast)
+			slower := durable.Go(ctx, "slower", sleeper(2000*time.Hour, "slower"))
+			i, v, err := durable.First(ctx, "winner", slow, fast, slower) // the winner has a neighbour on each side
 			if err != nil {
 				return "", err
 			}
