@@ -68,7 +68,7 @@ sim: ## simulate SEEDS worlds from FIRST on (test/sim): programs, faults of the 
 chaos: ## kill, stop and cut off processes (test/chaos), RUNS runs for each STORE, or for STORE=sqlite or postgres
 	$(GO) test ./test/chaos -count=1 -v -timeout 0 -runs $(RUNS) -store "$(STORE)" -seed $(SEED)
 
-mutants: ## put known faults back, one at a time, and print which of them the simulator finds (takes minutes)
+mutants: ## put known faults back, one at a time, and print what finds them; goes on where it was broken off (an hour)
 	$(GO) run ./test/mutants -seeds $(SEEDS) -first $(FIRST)
 
 # The worlds of the simulator take what the other tests, which mostly wait, leave of the

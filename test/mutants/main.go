@@ -3,13 +3,18 @@
 // beside this file: its first line says what goes wrong, the second which tests are to find
 // it. It is applied to copies of the files that it touches, which "go test -overlay" puts in
 // their places; the work tree stays as it is.
+//
+// The tests look at all mutants before the simulator looks at the first, because it takes
+// longer. What they find is kept in a file, and nobody looks again while the code is the same.
 package main
 
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"flag"
 	"fmt"
+	"maps"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -20,143 +25,148 @@ import (
 
 var (
 	seeds  = flag.Int("seeds", 20_000, "how many worlds to play for each mutant at most")
-	within = flag.Duration("within", 10*time.Minute, "how long to play worlds for each mutant at most")
+	within = flag.Duration("within", 2*time.Minute, "how long to play worlds for each mutant at most")
 	first  = flag.Uint64("first", 1, "the first seed")
 	only   = flag.String("only", "", "try only the mutants whose names match this regular expression")
 	by     = flag.String("by", "both", "who is to find them: sim, tests or both")
 	show   = flag.Bool("show", false, "print the world that shows each mutant")
+	file   = flag.String("kept", ".mutants", "the file in which the looks are kept; empty: none")
 )
 
 func main() {
 	flag.Parse()
-	patches, err := filepath.Glob("test/mutants/*.patch")
-	if err != nil || len(patches) == 0 {
-		fail(fmt.Errorf("no mutants: start this in the root of the module (%v)", err))
-	}
-	wanted, err := regexp.Compile(*only)
+	all, err := run()
 	if err != nil {
-		fail(err)
+		fmt.Fprintln(os.Stderr, "mutants:", err)
+		os.Exit(2)
 	}
-	var t totals
-	defer func() { _ = os.RemoveAll(clean.dir) }()
-	for _, patch := range patches {
-		name := strings.TrimSuffix(filepath.Base(patch), ".patch")
-		if !wanted.MatchString(name) {
-			continue
-		}
-		v, err := try(patch)
-		if err != nil {
-			fail(fmt.Errorf("%s: %w", name, err))
-		}
-		v.print(name)
-		t.add(name, v)
-	}
-	fmt.Printf("proof: mutants=%d found=%d by_tests=%d played=%d by_the_simulator=%d of_engine=%d engine_by_the_simulator=%d\n",
-		t.all, t.found, t.byTests, t.played, t.bySim, t.engine, t.engineBySim)
-	if t.found < t.all {
+	if !all {
 		os.Exit(1)
 	}
 }
 
-// totals counts mutants: of all, those that were played in the simulator, and of those the
-// faults of the engine that people had found (their names begin with "a").
-type totals struct{ all, found, byTests, played, bySim, engine, engineBySim int }
+// run looks at the mutants, and reports whether each is found.
+func run() (all bool, err error) {
+	patches, err := filepath.Glob("test/mutants/*.patch")
+	if err != nil || len(patches) == 0 {
+		return false, fmt.Errorf("no mutants: start this in the root of the module (%v)", err)
+	}
+	wanted, err := regexp.Compile(*only)
+	if err != nil {
+		return false, err
+	}
+	var mutants []mutant
+	for _, patch := range patches {
+		m, err := read(patch)
+		if err != nil {
+			return false, err
+		}
+		if wanted.MatchString(m.name) {
+			mutants = append(mutants, m)
+		}
+	}
+	kept, err := openKept(*file)
+	if err != nil {
+		return false, err
+	}
+	defer func() { err = errors.Join(err, kept.close()) }()
+	dir, err := os.MkdirTemp("", "mutants")
+	if err != nil {
+		return false, err
+	}
+	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
+	clean := &binaries{dir: dir, built: map[string]string{}}
+	var t totals
+	for _, who := range []string{"tests", "sim"} {
+		for _, m := range mutants {
+			if *by != who && *by != "both" || who == "sim" && !m.simulated() {
+				continue
+			}
+			l, known := kept.look(m, who)
+			if !known {
+				l = m.lookAt(who, clean)
+				if err := kept.add(m, l); err != nil {
+					return false, err
+				}
+			}
+			l.print(m)
+			t.add(m, l)
+		}
+	}
+	return t.print(mutants), nil
+}
 
-func (t *totals) add(name string, v verdict) {
+// totals counts mutants: those that were played in the simulator, and of those the faults of
+// the engine that people had found (their names begin with "a").
+type totals struct {
+	found                                          map[string]bool
+	broken, byTests, played, bySim, engine, byBoth int
+}
+
+func (t *totals) add(m mutant, l look) {
 	count := func(n *int, yes bool) {
 		if yes {
 			*n++
 		}
 	}
-	count(&t.all, true)
-	count(&t.found, v.bySim || v.byTests)
-	count(&t.byTests, v.byTests)
-	count(&t.played, v.played)
-	count(&t.bySim, v.bySim)
-	count(&t.engine, v.played && strings.HasPrefix(name, "a"))
-	count(&t.engineBySim, v.bySim && strings.HasPrefix(name, "a"))
+	if t.found == nil {
+		t.found = map[string]bool{}
+	}
+	t.found[m.name] = t.found[m.name] || l.Found
+	bySim, engine := l.By == "sim", strings.HasPrefix(m.name, "a")
+	count(&t.broken, l.Broken != "")
+	count(&t.byTests, !bySim && l.Found)
+	count(&t.played, bySim)
+	count(&t.bySim, bySim && l.Found)
+	count(&t.engine, bySim && engine)
+	count(&t.byBoth, bySim && engine && l.Found)
 }
 
-func fail(err error) {
-	fmt.Fprintln(os.Stderr, "mutants:", err)
-	os.Exit(2)
-}
-
-// A verdict is what became of one mutant.
-type verdict struct {
-	why     string // what it does wrong
-	tests   string // that are to find it, as arguments of go test
-	tested  bool
-	byTests bool
-	failed  string // the first test that did
-
-	played    bool
-	bySim     bool
-	worlds    string // that were played until then
-	took      time.Duration
-	lines     int // of the program that shows it
-	as, world string
-	code      string // of the world, for -world
-	alarm     string // what the simulator says of that world without the mutant; empty: nothing
-}
-
-func (v *verdict) print(name string) {
-	fmt.Printf("%s: %s\n", name, v.why)
-	switch {
-	case v.byTests:
-		fmt.Printf("    tests:     found by %s (go test %s)\n", v.failed, v.tests)
-	case v.tested:
-		fmt.Printf("    tests:     NOT found by go test %s\n", v.tests)
-	}
-	switch {
-	case v.alarm != "":
-		fmt.Printf("    simulator: a FALSE ALARM, which the code without the mutant raises, too: %s\n", v.alarm)
-	case v.bySim:
-		fmt.Printf("    simulator: found in world %s, after %s, by a program of %d lines: %s\n", v.worlds, v.took.Round(time.Second), v.lines, v.as)
-	case v.played:
-		fmt.Printf("    simulator: NOT found in %s worlds, in %s\n", v.worlds, v.took.Round(time.Second))
-	}
-	if !v.byTests && !v.bySim {
-		fmt.Println("    FOUND BY NOTHING")
-	}
-	if *show {
-		fmt.Println(v.world)
-	}
-}
-
-// try has tests and the simulator look at a mutant.
-func try(patch string) (v verdict, err error) {
-	dir, err := os.MkdirTemp("", "mutant")
-	if err != nil {
-		return v, err
-	}
-	defer func() { _ = os.RemoveAll(dir) }()
-	text, overlay, err := mutate(patch, dir)
-	if err != nil {
-		return v, err
-	}
-	lines := strings.SplitN(text, "\n", 3)
-	v.why = lines[0]
-	var named bool
-	if v.tests, named = strings.CutPrefix(lines[1], "test: "); !named {
-		return v, fmt.Errorf("its second line does not name tests")
-	}
-	if *by != "sim" {
-		if err := v.test(overlay); err != nil {
-			return v, err
+// print prints the totals, and reports whether each mutant is found.
+func (t *totals) print(mutants []mutant) bool {
+	found := 0
+	for _, m := range mutants {
+		if t.found[m.name] {
+			found++
+			continue
 		}
+		fmt.Printf("FOUND BY NOTHING: %s: %s\n", m.name, m.why)
 	}
-	if *by != "tests" && simulated(text) {
-		return v, v.play(dir, overlay)
+	fmt.Printf("proof: mutants=%d found=%d by_tests=%d played=%d by_the_simulator=%d of_engine=%d engine_by_the_simulator=%d\n",
+		len(mutants), found, t.byTests, t.played, t.bySim, t.engine, t.byBoth)
+	return found == len(mutants) && t.broken == 0
+}
+
+// A mutant is a patch.
+type mutant struct {
+	name  string
+	why   string // what it does wrong
+	tests string // that are to find it, as arguments of go test
+	text  string
+}
+
+func read(patch string) (m mutant, err error) {
+	text, err := os.ReadFile(patch)
+	if err != nil {
+		return m, err
 	}
-	return v, nil
+	m.name, m.text = strings.TrimSuffix(filepath.Base(patch), ".patch"), string(text)
+	lines := strings.SplitN(m.text, "\n", 3)
+	var named bool
+	if m.why = lines[0]; len(lines) == 3 {
+		m.tests, named = strings.CutPrefix(lines[1], "test: ")
+	}
+	if !named {
+		return m, fmt.Errorf("%s: its second line does not name tests", m.name)
+	}
+	return m, nil
 }
 
 // simulated reports whether a mutant changes anything that the simulator executes: it has a
 // store in memory.
-func simulated(patch string) bool {
-	for _, m := range touched.FindAllStringSubmatch(patch, -1) {
-		file := m[1]
+func (m mutant) simulated() bool {
+	for _, match := range touched.FindAllStringSubmatch(m.text, -1) {
+		file := match[1]
 		if !strings.HasPrefix(file, "store/sqlite/") && !strings.HasPrefix(file, "store/postgres/") && !strings.HasPrefix(file, "internal/sqlstore/") {
 			return true
 		}
@@ -164,90 +174,226 @@ func simulated(patch string) bool {
 	return false
 }
 
-// test has the named tests look at the mutant.
-func (v *verdict) test(overlay string) error {
-	args := append([]string{"test", "-overlay", overlay, "-count=1", "-timeout", "5m"}, strings.Fields(v.tests)...)
-	out, err := exec.Command("go", args...).CombinedOutput()
-	v.tested, v.byTests = true, err != nil
-	switch m := failedTest.FindSubmatch(out); {
-	case bytes.Contains(out, []byte("[build failed]")):
-		return fmt.Errorf("it does not compile: %s", out)
-	case bytes.Contains(out, []byte("no tests to run")):
-		return fmt.Errorf("go test %s runs no tests", v.tests)
-	case m != nil:
-		v.failed = string(m[1])
-	case v.byTests:
-		v.failed = "the end of the process: " + firstLine(out)
+// A look is what the tests, or the simulator, have found in a mutant.
+type look struct {
+	By     string // tests or sim
+	Found  bool
+	As     string // the first test that failed, or what the simulator says
+	Worlds string // that were played until then
+	Took   time.Duration
+	Lines  int // of the program that shows it
+	World  string
+	Alarm  string // what they say of the code without the mutant; empty: nothing
+	Broken string // why nobody could look
+}
+
+func (l look) print(m mutant) {
+	fmt.Printf("%s: %s\n", m.name, m.why)
+	played := l.By == "sim"
+	switch who := map[bool]string{false: "tests:    ", true: "simulator:"}[played]; {
+	case l.Broken != "":
+		fmt.Printf("    %s BROKEN: %s\n", who, l.Broken)
+	case l.Alarm != "":
+		fmt.Printf("    %s a FALSE ALARM, which the code without the mutant raises, too: %s\n", who, l.Alarm)
+	case l.Found && played:
+		fmt.Printf("    %s found in world %s, after %s, by a program of %d lines: %s\n", who, l.Worlds, l.Took.Round(time.Second), l.Lines, l.As)
+	case l.Found:
+		fmt.Printf("    %s found by %s (go test %s)\n", who, l.As, m.tests)
+	case played:
+		fmt.Printf("    %s NOT found in %s worlds, in %s\n", who, l.Worlds, l.Took.Round(time.Second))
+	default:
+		fmt.Printf("    %s NOT found by go test %s\n", who, m.tests)
+	}
+	if *show {
+		fmt.Println(l.World)
+	}
+}
+
+// lookAt has the tests or the simulator look at a mutant. One that cannot be looked at holds
+// up none of the others.
+func (m mutant) lookAt(who string, clean *binaries) look {
+	l := look{By: who}
+	began := time.Now()
+	err := func() (err error) {
+		dir, err := os.MkdirTemp("", "mutant")
+		if err != nil {
+			return err
+		}
+		defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
+		replace, err := m.apply(dir)
+		if err != nil {
+			return err
+		}
+		if who == "sim" {
+			return l.play(dir, replace, clean)
+		}
+		return l.test(m.tests, dir, replace, clean)
+	}()
+	if err != nil {
+		l.Found, l.Broken = false, err.Error()
+	}
+	if l.Took == 0 {
+		l.Took = time.Since(began)
+	}
+	return l
+}
+
+// Neither a vet of the mutant nor the tables of a debugger are of use to anybody here, and both
+// take time. A mutant is compiled with each package above it and their tests, which takes a third
+// of the time without optimizing. The simulator is optimized: it plays for longer than that.
+var (
+	quick   = []string{"-vet=off", "-ldflags=-s -w"}
+	quicker = append(quick[:2:2], "-gcflags=github.com/holdfast-dev/holdfast/...=-N -l")
+)
+
+// test has the named tests look at the mutant, and at the code without it if one fails.
+func (l *look) test(tests, dir string, replace map[string]string, clean *binaries) error {
+	pkg, run, some := strings.Cut(tests, " -run ")
+	flags := []string{"-test.failfast", "-test.timeout", "5m"}
+	if some {
+		flags = append(flags, "-test.run", run)
+	}
+	binary := filepath.Join(dir, "tests.test")
+	pruned := maps.Clone(replace)
+	if !some || prune(pkg, run, filepath.Join(dir, "pruned"), pruned) != nil || compile(binary, dir, pruned, pkg, quicker) != nil {
+		if err := compile(binary, dir, replace, pkg, quicker); err != nil {
+			return err
+		}
+	}
+	said, failed := start(binary, pkg, flags)
+	if strings.Contains(said, "no tests to run") {
+		return fmt.Errorf("go test %s runs no tests", tests)
+	}
+	if l.Found = failed; !failed {
+		return nil
+	}
+	l.As = failure(said)
+	binary, err := clean.of(pkg, quicker)
+	if err != nil {
+		return err
+	}
+	if said, failed := start(binary, pkg, flags); failed {
+		l.Found, l.Alarm = false, failure(said)
 	}
 	return nil
 }
 
-// play plays worlds on a mutant until one fails.
-func (v *verdict) play(dir, overlay string) error {
-	binary, last := filepath.Join(dir, "sim.test"), filepath.Join(dir, "last")
-	if out, err := exec.Command("go", "test", "-c", "-o", binary, "-overlay", overlay, "./test/sim").CombinedOutput(); err != nil {
+// compile compiles the tests of a package with some of the files replaced.
+func compile(binary, dir string, replace map[string]string, pkg string, flags []string) error {
+	data, err := json.Marshal(map[string]any{"Replace": replace})
+	if err != nil {
+		return err
+	}
+	overlay := filepath.Join(dir, "overlay.json")
+	if err := os.WriteFile(overlay, data, 0o644); err != nil {
+		return err
+	}
+	args := append([]string{"test", "-c", "-o", binary, "-overlay", overlay}, flags...)
+	if out, err := exec.Command("go", append(args, pkg)...).CombinedOutput(); err != nil {
 		return fmt.Errorf("it does not compile: %w\n%s", err, out)
+	}
+	return nil
+}
+
+// start executes the tests of a package.
+func start(binary, pkg string, flags []string) (said string, failed bool) {
+	cmd := exec.Command(binary, flags...)
+	cmd.Dir = pkg
+	out, err := cmd.CombinedOutput()
+	return string(out), err != nil
+}
+
+// failure names the test that failed first: go test lists it below those that it is part of.
+func failure(said string) string {
+	name := ""
+	for _, m := range failedTest.FindAllStringSubmatch(said, -1) {
+		if name == "" || strings.HasPrefix(m[1], name+"/") {
+			name = m[1]
+		}
+	}
+	if name != "" {
+		return name
+	}
+	return "the end of the process: " + firstLine(said)
+}
+
+const sim = "./test/sim"
+
+// play plays worlds on a mutant until one fails.
+func (l *look) play(dir string, replace map[string]string, clean *binaries) error {
+	binary, last := filepath.Join(dir, "sim.test"), filepath.Join(dir, "last")
+	if err := compile(binary, dir, replace, sim, quick); err != nil {
+		return err
 	}
 	cmd := exec.Command(binary, "-test.run", "^TestWorlds$", "-test.v", "-test.timeout", "0",
 		"-seeds", fmt.Sprint(*seeds), "-first", fmt.Sprint(*first), "-within", within.String())
 	cmd.Env = append(os.Environ(), "HOLDFAST_SIM_LAST="+last)
 	began := time.Now()
 	out, err := cmd.CombinedOutput()
-	v.played, v.bySim, v.took = true, err != nil, time.Since(began)
-	if v.worlds = "?"; counted.Match(out) {
-		v.worlds = string(counted.FindSubmatch(out)[1])
+	l.Found, l.Took = err != nil, time.Since(began)
+	if l.Worlds = "?"; counted.Match(out) {
+		l.Worlds = string(counted.FindSubmatch(out)[1])
 	}
 	if err == nil {
 		return nil
 	}
 	if m := shown.FindSubmatch(out); m != nil {
-		v.as, v.world = string(m[1]), string(m[2])
+		l.As, l.World = string(m[1]), string(m[2])
 	} else { // the process ended
 		world, _ := os.ReadFile(last)
 		if _, n, ok := strings.Cut(string(world), "seed "); ok {
-			v.worlds, _, _ = strings.Cut(n, "\n")
+			l.Worlds, _, _ = strings.Cut(n, "\n")
 		}
-		v.as, v.world = "the process ends: "+firstLine(out), string(world)
+		l.As, l.World = "the process ends: "+firstLine(string(out)), string(world)
 	}
 	if m := coded.FindSubmatch(out); m != nil {
-		v.code = string(m[1])
-		if v.alarm, err = clean.play(v.code); err != nil {
+		if l.Alarm, err = playClean(clean, string(m[1])); err != nil {
 			return err
 		}
-		v.bySim = v.alarm == ""
+		l.Found = l.Alarm == ""
 	}
-	_, program, _ := strings.Cut(v.world, "Program:")
+	_, program, _ := strings.Cut(l.World, "Program:")
 	program, _, _ = strings.Cut(program, "Faults:")
 	program, _, _ = strings.Cut(program, "Acts:")
-	v.lines = strings.Count(strings.TrimSpace(program), "\n") + 1
+	l.Lines = strings.Count(strings.TrimSpace(program), "\n") + 1
 	return nil
 }
 
-// clean is the simulator of the code as it is.
-var clean simulator
-
-// A simulator is a test binary that is built when it is needed.
-type simulator struct{ dir, binary string }
-
-// play plays a world a few times, and returns the first failure; empty: there was none.
-func (s *simulator) play(code string) (failure string, err error) {
-	if s.binary == "" {
-		if s.dir, err = os.MkdirTemp("", "mutant"); err != nil {
-			return "", err
-		}
-		s.binary = filepath.Join(s.dir, "sim.test")
-		if out, err := exec.Command("go", "test", "-c", "-o", s.binary, "./test/sim").CombinedOutput(); err != nil {
-			return "", fmt.Errorf("%w\n%s", err, out)
-		}
+// playClean plays a world a few times on the code as it is, and returns the first failure;
+// empty: there was none.
+func playClean(clean *binaries, world string) (failure string, err error) {
+	binary, err := clean.of(sim, quick)
+	if err != nil {
+		return "", err
 	}
-	out, err := exec.Command(s.binary, "-test.run", "^TestWorlds$", "-test.count", "5", "-world", code).CombinedOutput()
+	out, err := exec.Command(binary, "-test.run", "^TestWorlds$", "-test.count", "5", "-world", world).CombinedOutput()
 	if err == nil {
 		return "", nil
 	}
 	if m := said.FindSubmatch(out); m != nil {
 		return string(m[1]), nil
 	}
-	return "", fmt.Errorf("the code as it is does not play the world %s: %w\n%s", code, err, out)
+	return "", fmt.Errorf("the code as it is does not play the world %s: %w\n%s", world, err, out)
+}
+
+// binaries are the tests of the code as it is, each built when it is needed.
+type binaries struct {
+	dir   string
+	built map[string]string // by package and flags
+}
+
+func (b *binaries) of(pkg string, flags []string) (string, error) {
+	key := fmt.Sprint(pkg, flags)
+	if binary := b.built[key]; binary != "" {
+		return binary, nil
+	}
+	binary := filepath.Join(b.dir, fmt.Sprint(len(b.built), ".test"))
+	args := append([]string{"test", "-c", "-o", binary}, flags...)
+	if out, err := exec.Command("go", append(args, pkg)...).CombinedOutput(); err != nil {
+		return "", fmt.Errorf("%w\n%s", err, out)
+	}
+	b.built[key] = binary
+	return binary, nil
 }
 
 var (
@@ -259,8 +405,8 @@ var (
 	shown      = regexp.MustCompile(`(?s)\n\s*// ([^\n]*)\n(\s*func TestWorld.*?\n\s*\}\)\n\s*\}\n)`)
 )
 
-func firstLine(out []byte) string {
-	for line := range strings.Lines(string(out)) {
+func firstLine(said string) string {
+	for line := range strings.Lines(said) {
 		if strings.HasPrefix(line, "panic:") || strings.HasPrefix(line, "fatal error:") {
 			return strings.TrimSpace(line)
 		}
@@ -268,45 +414,36 @@ func firstLine(out []byte) string {
 	return "it says nothing"
 }
 
-// mutate applies a patch to copies in dir of the files that it touches. It returns the
-// patch, and the file that tells the go command of the copies.
-func mutate(patch, dir string) (said, overlay string, err error) {
-	text, err := os.ReadFile(patch)
-	if err != nil {
-		return "", "", err
-	}
-	replace := map[string]string{}
-	for _, m := range touched.FindAllSubmatch(text, -1) {
-		file := string(m[1])
+// apply applies a patch to copies in dir of the files that it touches, and returns which take
+// the places of which.
+func (m mutant) apply(dir string) (replace map[string]string, err error) {
+	replace = map[string]string{}
+	for _, match := range touched.FindAllStringSubmatch(m.text, -1) {
+		file := match[1]
 		source, err := os.ReadFile(file)
 		if err != nil {
-			return "", "", err
+			return nil, err
 		}
 		from, _ := filepath.Abs(file)
 		replace[from] = filepath.Join(dir, file)
 		if err := os.MkdirAll(filepath.Dir(replace[from]), 0o755); err != nil {
-			return "", "", err
+			return nil, err
 		}
 		if err := os.WriteFile(replace[from], source, 0o644); err != nil {
-			return "", "", err
+			return nil, err
 		}
 	}
 	cmd := exec.Command("git", "apply", "-")
-	cmd.Dir, cmd.Stdin = dir, bytes.NewReader(text)
+	cmd.Dir, cmd.Stdin = dir, strings.NewReader(m.text)
 	cmd.Env = append(os.Environ(), "GIT_CEILING_DIRECTORIES="+filepath.Dir(dir))
 	if out, err := cmd.CombinedOutput(); err != nil {
-		return "", "", fmt.Errorf("it does not apply: %w\n%s", err, out)
+		return nil, fmt.Errorf("it does not apply: %w\n%s", err, out)
 	}
 	for from, to := range replace {
 		before, _ := os.ReadFile(from)
 		if after, _ := os.ReadFile(to); bytes.Equal(before, after) {
-			return "", "", fmt.Errorf("it changes nothing in %s", from)
+			return nil, fmt.Errorf("it changes nothing in %s", from)
 		}
 	}
-	data, err := json.Marshal(map[string]any{"Replace": replace})
-	if err != nil {
-		return "", "", err
-	}
-	overlay = filepath.Join(dir, "overlay.json")
-	return string(text), overlay, os.WriteFile(overlay, data, 0o644)
+	return replace, nil
 }
