@@ -73,6 +73,10 @@ func TestChaosLosesAndDoublesNothing(t *testing.T) {
 	}
 }
 
+// runsPerFault is how many runs are started from one fault to the next, on average and however
+// fast the machine is: some twenty to a kill.
+const runsPerFault = 12
+
 // round starts runs until there are enough of them, while the world is disturbed; then it lets
 // all of them end, and looks at what there is.
 func (w *world) round(round, runs int) {
@@ -85,12 +89,15 @@ func (w *world) round(round, runs int) {
 	for _, s := range w.slots {
 		w.spawn(s, round, true)
 	}
-	for {
-		time.Sleep(time.Duration(w.rnd.IntN(60)) * time.Millisecond)
-		if info, err := os.Stat(count); err == nil && info.Size() >= int64(runs) {
-			break
+	for due, started := 0, 0; started < runs || due < runs; {
+		time.Sleep(time.Duration(w.rnd.IntN(20)) * time.Millisecond)
+		if info, err := os.Stat(count); err == nil {
+			started = int(info.Size())
 		}
-		w.disturb(round)
+		if started >= due && due < runs {
+			w.disturb(round)
+			due += w.rnd.IntN(2 * runsPerFault)
+		}
 	}
 	for _, s := range w.slots[1:] {
 		w.leave(s, syscall.SIGTERM, time.Minute)

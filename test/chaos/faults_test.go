@@ -54,6 +54,7 @@ type slot struct {
 	n, life int
 	cmd     *exec.Cmd
 	name    string
+	ready   chan error // says once that it knows what to do with signals, or has ended before
 	proxy   *proxy.Proxy
 	stalled atomic.Int64 // until when requests wait, in µs
 	cut     int          // connections, beside those that the policy cuts
@@ -147,15 +148,31 @@ func (w *world) spawn(s *slot, round int, start bool) {
 	out, err := s.cmd.StdoutPipe()
 	require.NoError(w.t, err)
 	require.NoError(w.t, s.cmd.Start())
-	line, err := bufio.NewReader(out).ReadString('\n') // from then on it knows what to do with signals
-	require.NoError(w.t, err, "%s ended at its beginning", s.name)
-	require.Equal(w.t, "ready\n", line)
+	ready := make(chan error, 1)
+	s.ready = ready
+	go func() {
+		_, err := bufio.NewReader(out).ReadString('\n')
+		ready <- err
+	}()
 }
 
-func (w *world) signal(s *slot, sig syscall.Signal) { require.NoError(w.t, s.cmd.Process.Signal(sig)) }
+// signal sends a signal once the process knows what to do with it.
+func (w *world) signal(s *slot, sig syscall.Signal) {
+	w.t.Helper()
+	if s.ready != nil {
+		require.NoError(w.t, <-s.ready, "%s ended at its beginning", s.name)
+		s.ready = nil
+	}
+	require.NoError(w.t, s.cmd.Process.Signal(sig))
+}
 
+// kill ends a process, which may only just have begun.
 func (w *world) kill(s *slot) {
 	require.NoError(w.t, s.cmd.Process.Kill())
+	if s.ready != nil {
+		<-s.ready
+		s.ready = nil
+	}
 	_ = s.cmd.Wait()
 	w.ledger.note("killed", s.name, "", 0, "") // it runs no more from here on
 	w.tally.kills++

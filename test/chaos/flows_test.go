@@ -62,7 +62,7 @@ func flows(p *process) map[string]flow {
 	}, p.order)
 	add("fan", completes(func(n int) int { return fanned(n) }), func(ctx context.Context, n int) (int, error) { return p.fan(ctx, all["leaf"].Workflow, n) })
 	add("talk", completes(func(n int) int { return n + signals*(signals+1)/2 }), p.talk)
-	add("loop", completes(func(n int) int { return n%1000 + 3000 }), p.loop)
+	add("loop", completes(func(n int) int { return max(n, n%1000+3000) }), p.loop)
 	add("pay", completes(func(n int) int { return n }), p.pay)
 	add("stop", func(int) ending { return ending{status: store.Cancelled} }, p.stop)
 	add("narrow", completes(func(n int) int { return n + 1 }), leaf, durable.OnQueue("narrow"))

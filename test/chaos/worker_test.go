@@ -137,7 +137,7 @@ func (p *process) begin(ctx context.Context) {
 	for i := 0; !p.draining.Load(); i++ {
 		select {
 		case places <- struct{}{}:
-			time.Sleep(time.Duration(rand.IntN(60)) * time.Millisecond) // so that there are some twenty runs to a kill
+			time.Sleep(time.Duration(rand.IntN(60)) * time.Millisecond)
 		case <-ctx.Done():
 			return
 		case <-time.After(20 * time.Millisecond):
