@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"runtime"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -552,6 +553,34 @@ func TestCloseWithAStoreThatIsDownLeavesNobodyWaiting(t *testing.T) {
 		began := time.Now()
 		require.NoError(t, w.eng.Close())
 		require.Less(t, time.Since(began), time.Minute)
+	})
+}
+
+// A write that was not sent yet, behind one that the store does not answer, is given up, and
+// what waits for it ends with the engine.
+func TestCloseBlamesAStoreThatIsSilentAndLetsGoOfWhatStandsBehindIt(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		var ended atomic.Int32
+		gate, release := make(chan struct{}), make(chan struct{})
+		wf := durable.Define("w", func(ctx context.Context, _ int) (int, error) {
+			defer ended.Add(1)
+			return durable.Step(ctx, "s", func(context.Context) (int, error) { <-gate; return 1, nil })
+		})
+		w.boot(t, with(wf))
+		for i := range 5 {
+			start(t, w, wf, fmt.Sprint("r", i), 0)
+		}
+		synctest.Wait()
+		w.disk.tamper(func(batch []store.Change, forward func() []error) []error {
+			<-release
+			return forward()
+		})
+		close(gate)
+		pass(time.Minute)
+		require.ErrorContains(t, w.eng.Close(), "the store has not answered")
+		require.NotZero(t, ended.Load())
+		close(release)
+		pass(time.Minute)
 	})
 }
 

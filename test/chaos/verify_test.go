@@ -162,17 +162,14 @@ func (w *world) ends(st store.Store, runs map[string]store.Run, b *book) {
 			w.t.Errorf("%s has not ended: %s %s", id, r.Status, r.Reason)
 			continue
 		}
-		if r.Status == store.Failed && quarantined(runs[id+"/leaf"]) {
-			continue // by its child's failure
-		}
-		if quarantined(r) {
+		if r.Status == store.Failed && r.Code == durable.CodeQuarantined {
 			n := b.deaths(w.t, st, id)
 			if n >= 3 {
 				w.tally.guilty++ // by the rule: as many processes have died in its bodies
 				continue
 			}
 			w.tally.quarantined++
-			w.t.Errorf("%s is quarantined (%s) though only %d processes died in a body of it", id, r.Reason, n)
+			w.t.Errorf("%s is quarantined (%s) though only %d processes died in a body of it:\n%s", id, r.Reason, n, b.story(w.t, st, id))
 			continue
 		}
 		n, ok := inputs[id]
@@ -192,10 +189,6 @@ func (w *world) ends(st store.Store, runs map[string]store.Run, b *book) {
 			w.t.Errorf("%s returned %s and holds %d", id, said, out)
 		}
 	}
-}
-
-func quarantined(r store.Run) bool {
-	return r.Status == store.Failed && r.Code == durable.CodeQuarantined
 }
 
 // deaths is in how many processes that were killed the body of one call of a run had begun. If
@@ -227,14 +220,51 @@ func (b *book) deaths(t *testing.T, st store.Store, id string) (most int) {
 		require.NoError(t, err)
 		switch {
 		case ev.Type.Claims():
-			var claim struct{ Name string }
-			require.NoError(t, json.Unmarshal(ev.Data, &claim))
-			owner = claim.Name
+			owner = claimant(ev)
 		case ev.Type == store.StepStarted:
 			begun(ev.Key, owner)
 		}
 	}
 	return most
+}
+
+// story is all that is known of a run: what the ledgers say, and then what is on record.
+func (b *book) story(t *testing.T, st store.Store, id string) string {
+	t.Helper()
+	var out strings.Builder
+	end := func(process string) string {
+		switch at := b.gone[process]; {
+		case b.killed[process] != 0:
+			return fmt.Sprint(" (killed at ", at, ")")
+		case at != 0:
+			return fmt.Sprint(" (ended at ", at, ")")
+		}
+		return ""
+	}
+	for _, f := range b.facts {
+		if f.run == id {
+			fmt.Fprintln(&out, f.at, f.what, f.key, f.n, f.process+end(f.process))
+		}
+	}
+	h, err := st.Load(t.Context(), id, store.Cursor{All: true})
+	require.NoError(t, err)
+	for ev, err := range h.Events {
+		require.NoError(t, err)
+		fmt.Fprintf(&out, "%d %s %s epoch %d %s%s\n", ev.At, ev.Type, ev.Key, ev.Epoch, ev.Data, end(claimant(ev)))
+	}
+	for process, all := range b.stops {
+		fmt.Fprintln(&out, process, "was stopped", all)
+	}
+	return out.String()
+}
+
+// claimant is the process that has the run from this event on; empty: the event does not say.
+func claimant(ev store.Event) string {
+	var claim struct{ Name string }
+	if ev.Type.Claims() {
+		_ = json.Unmarshal(ev.Data, &claim)
+	}
+	return claim.Name
 }
 
 // outcomes: what a step returned is in the history once, and was never anything else; no

@@ -209,6 +209,13 @@ func (p *process) done(ctx context.Context) bool {
 	if err := operate.On(p.eng).DeleteSchedule(ctx, "tick"); err != nil && !errors.Is(err, operate.ErrScheduleNotFound) {
 		return false
 	}
+	if page, err := p.store.List(ctx, store.Filter{Statuses: []store.Status{store.Failed}, Workflows: []string{"leaf"}, Limit: 1000}); err == nil {
+		for _, r := range page.Runs {
+			if r.Parent != "" && r.Code == durable.CodeQuarantined { // its parent waits until somebody lets it go on
+				_, _ = operate.On(p.eng).Resume(ctx, r.ID, operate.ResumeOptions{})
+			}
+		}
+	}
 	n, err := p.store.Count(ctx, store.Filter{Statuses: openStatuses}, "")
 	return err == nil && n[""] == 0
 }
