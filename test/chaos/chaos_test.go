@@ -91,6 +91,7 @@ func (w *world) round(round, runs int) {
 	}
 	for due, started := 0, 0; started < runs || due < runs; {
 		time.Sleep(time.Duration(w.rnd.IntN(20)) * time.Millisecond)
+		w.wake(false)
 		if info, err := os.Stat(count); err == nil {
 			started = int(info.Size())
 		}
@@ -99,6 +100,8 @@ func (w *world) round(round, runs int) {
 			due += w.rnd.IntN(2 * runsPerFault)
 		}
 	}
+	w.wake(true)
+	w.unlocked()
 	for _, s := range w.slots[1:] {
 		w.leave(s, syscall.SIGTERM, time.Minute)
 		w.tally.ends++

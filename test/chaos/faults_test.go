@@ -7,6 +7,7 @@ import (
 	"context"
 	"database/sql"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"math/rand/v2"
 	"os"
@@ -47,6 +48,7 @@ type world struct {
 	slots   []*slot
 	ledger  *ledger
 	tally   tally
+	locked  chan error // says that the lock is given back; nil: nobody holds it
 }
 
 // slot is a place for one process after the other.
@@ -55,6 +57,7 @@ type slot struct {
 	cmd     *exec.Cmd
 	name    string
 	ready   chan error // says once that it knows what to do with signals, or has ended before
+	wakes   time.Time  // when it continues; zero: it is not stopped
 	proxy   *proxy.Proxy
 	stalled atomic.Int64 // until when requests wait, in µs
 	cut     int          // connections, beside those that the policy cuts
@@ -199,6 +202,9 @@ func (w *world) leave(s *slot, sig syscall.Signal, patience time.Duration) {
 // disturb does one thing to the world.
 func (w *world) disturb(round int) {
 	s := w.slots[w.rnd.IntN(len(w.slots))]
+	if !s.wakes.IsZero() {
+		return
+	}
 	beyond := w.base.Lease + time.Duration(w.rnd.Int64N(int64(w.base.Lease)))
 	switch k := w.rnd.IntN(100); {
 	case k < 70:
@@ -207,9 +213,7 @@ func (w *world) disturb(round int) {
 	case k < 78:
 		w.signal(s, syscall.SIGSTOP)
 		w.ledger.note("stopped", s.name, "", 0, "")
-		time.Sleep(beyond)
-		w.ledger.note("continued", s.name, "", 0, "")
-		w.signal(s, syscall.SIGCONT)
+		s.wakes = time.Now().Add(beyond) // the others are disturbed meanwhile
 		w.tally.stops++
 	case k < 86:
 		w.leave(s, syscall.SIGTERM, time.Minute)
@@ -248,17 +252,43 @@ func (w *world) disturbServer(s *slot, k int, beyond time.Duration) {
 	}
 }
 
-// lock holds the lock for writing, as another program may.
+// lock takes the lock for writing, as another program may, and gives it back after d, while
+// processes are disturbed.
 func (w *world) lock(d time.Duration) {
+	w.unlocked()
 	db := w.db()
-	defer db.Close()
 	tx, err := db.Begin()
 	if err != nil {
+		require.NoError(w.t, db.Close())
 		return // nobody else let it in for ten seconds
 	}
-	time.Sleep(d)
-	require.NoError(w.t, tx.Rollback())
+	w.locked = make(chan error, 1)
+	go func() {
+		time.Sleep(d)
+		w.locked <- errors.Join(tx.Rollback(), db.Close())
+	}()
 	w.tally.locks++
+}
+
+// unlocked waits until the lock that lock has taken is given back.
+func (w *world) unlocked() {
+	w.t.Helper()
+	if w.locked != nil {
+		require.NoError(w.t, <-w.locked)
+		w.locked = nil
+	}
+}
+
+// wake lets stopped processes continue when they are to, or at once.
+func (w *world) wake(atOnce bool) {
+	w.t.Helper()
+	for _, s := range w.slots {
+		if !s.wakes.IsZero() && (atOnce || time.Now().After(s.wakes)) {
+			w.ledger.note("continued", s.name, "", 0, "")
+			w.signal(s, syscall.SIGCONT)
+			s.wakes = time.Time{}
+		}
+	}
 }
 
 // copy makes a copy of the file while everybody writes to it, and looks at every run in it.

@@ -191,17 +191,15 @@ func (w *world) ends(st store.Store, runs map[string]store.Run, b *book) {
 	}
 }
 
-// deaths is in how many processes that were killed the body of one call of a run had begun. If
-// that ever succeeds there are no more: an outcome that is recorded is not produced again. A body
-// has begun when it says so, or when that is on record, which comes first: a kill between the two
-// finds one that is about to begin, and nobody who reads the record can tell.
+// deaths is in how many processes that are gone the body of one call of a run had begun, and had
+// recorded nothing. If that ever succeeds there are no more: an outcome that is recorded is not
+// produced again. A body has begun when it says so, or when that is on record, which comes first: a
+// kill between the two finds one that is about to begin, and nobody who reads the record can tell.
+// A process that was told to end may end like one that was killed, if the store takes nothing more.
 func (b *book) deaths(t *testing.T, st store.Store, id string) (most int) {
 	t.Helper()
 	in := map[string]map[string]bool{}
 	begun := func(key, process string) {
-		if _, killed := b.killed[process]; !killed {
-			return
-		}
 		if in[key] == nil {
 			in[key] = map[string]bool{}
 		}
@@ -209,20 +207,24 @@ func (b *book) deaths(t *testing.T, st store.Store, id string) (most int) {
 		most = max(most, len(in[key]))
 	}
 	for _, f := range b.facts {
-		if f.run == id && f.what == "begin" {
+		if _, killed := b.killed[f.process]; killed && f.run == id && f.what == "begin" {
 			begun(f.key, f.process)
 		}
 	}
 	h, err := st.Load(t.Context(), id, store.Cursor{})
 	require.NoError(t, err)
-	owner := ""
+	owner, last := "", "" // who has the run, and the body that it has begun last
 	for ev, err := range h.Events {
 		require.NoError(t, err)
-		switch {
-		case ev.Type.Claims():
+		if ev.Type == store.StepStarted {
+			last = ev.Key
+			continue
+		}
+		if _, gone := b.gone[owner]; gone && last != "" && (ev.Type.Claims() || ev.Type == store.WorkflowFailed) {
+			begun(last, owner)
+		}
+		if last = ""; ev.Type.Claims() {
 			owner = claimant(ev)
-		case ev.Type == store.StepStarted:
-			begun(ev.Key, owner)
 		}
 	}
 	return most
