@@ -167,3 +167,20 @@ func TestAClockIsOutdatedFromASuspendUntilTheNextWholeReading(t *testing.T) {
 	require.False(t, r.Outdated(r.now))
 	require.LessOrEqual(t, r.off().Abs(), 2*ms)
 }
+
+// People set the wall clock. What time has passed since a beat says the monotonic one.
+func TestAWallClockThatIsSetBetweenTwoBeatsMovesNothing(t *testing.T) {
+	for _, by := range []time.Duration{2 * time.Hour, -2 * time.Hour} {
+		r := newRig(t, time.Hour)
+		set := r.now.Add(time.Second)
+		r.Skew = func(t time.Time) (monotonic, wall time.Duration) {
+			if t.After(set) {
+				wall = by
+			}
+			return 0, wall
+		}
+		r.beat(ms, ms)
+		r.pass(20 * time.Second)
+		require.LessOrEqual(t, r.off().Abs(), ms, "%v", by)
+	}
+}
