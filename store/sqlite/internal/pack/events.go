@@ -5,6 +5,8 @@ package pack
 import (
 	"encoding/binary"
 	"errors"
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/holdfast-dev/holdfast/internal/sqlstore"
@@ -25,11 +27,14 @@ var errForm = errors.New("packed events are not of the form that they were packe
 // ordinal, at, took, active, steps and sum, and the parts type, key, data and payload. The events
 // keep nothing of b.
 func Events(b []byte, after int64, into []store.Event) ([]store.Event, error) {
-	keys, shared, err := space(b, after)
+	need, err := space(b, after)
 	if err != nil {
 		return nil, err
 	}
-	texts, small := string(keys), make([]byte, 0, shared)
+	into = slices.Grow(into, need.events)
+	var keys strings.Builder // whose memory stays where it is, because it is large enough
+	keys.Grow(need.keys)
+	small := make([]byte, 0, need.shared)
 	take := func(n int64) (part []byte) {
 		part, b = b[:n], b[n:]
 		return part
@@ -55,13 +60,13 @@ func Events(b []byte, after int64, into []store.Event) ([]store.Event, error) {
 		if t := take(w[10]); string(t) != string(kind) {
 			kind = sqlstore.TypeOf(string(t))
 		}
-		take(w[11])
+		from := keys.Len()
+		keys.Write(take(w[11]))
 		e := store.Event{
-			Seq: w[0], Epoch: w[1], Branch: int32(w[2]), Type: kind, Key: texts[:w[11]], Attempt: int32(w[3]), Ordinal: int32(w[4]),
+			Seq: w[0], Epoch: w[1], Branch: int32(w[2]), Type: kind, Key: keys.String()[from:], Attempt: int32(w[3]), Ordinal: int32(w[4]),
 			At: store.Time(w[5]), Took: time.Duration(w[6]) * time.Microsecond, Active: time.Duration(w[7]) * time.Microsecond,
 			Steps: int32(w[8]), Sum: uint32(w[9]),
 		}
-		texts = texts[w[11]:]
 		e.Data = bytes(w[12])
 		e.Payload = bytes(w[13])
 		into = append(into, e)
@@ -69,37 +74,41 @@ func Events(b []byte, after int64, into []store.Event) ([]store.Event, error) {
 	return into, nil
 }
 
-// space returns the keys of all events that Events appends, one after the other, and the size
-// of their small data and payloads, after it has checked that the value has the form it should.
-func space(b []byte, after int64) (keys []byte, shared int64, err error) {
+// needs is what the events that Events appends need: how many there are, and the sizes of their
+// keys, and of their small data and payloads.
+type needs struct{ events, keys, shared int }
+
+// space returns what Events needs, after it has checked that the value has the form it should.
+func space(b []byte, after int64) (need needs, err error) {
 	for len(b) > 0 {
 		if len(b) < 8*words {
-			return nil, 0, errForm
+			return need, errForm
 		}
 		w := wordsOf(b)
 		b = b[8*words:]
 		var n int64
 		for _, part := range w[10:] {
 			if part > int64(len(b)) {
-				return nil, 0, errForm
+				return need, errForm
 			}
 			n += max(part, 0)
 		}
 		if w[10] < 0 || w[11] < 0 || n > int64(len(b)) {
-			return nil, 0, errForm
+			return need, errForm
 		}
 		if after++; w[0] != after {
 			break
 		}
-		keys = append(keys, b[w[10]:w[10]+w[11]]...)
+		need.events++
+		need.keys += int(w[11])
 		for _, part := range w[12:] {
 			if part > 0 && part < ownBytes {
-				shared += part
+				need.shared += int(part)
 			}
 		}
 		b = b[n:]
 	}
-	return keys, shared, nil
+	return need, nil
 }
 
 // wordsOf reads the words of an event, which are in the order of bytes of the machine.

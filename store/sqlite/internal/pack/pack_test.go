@@ -95,3 +95,21 @@ func TestWhatWasCutOffIsRefused(t *testing.T) {
 	}
 	require.Equal(t, 4, whole, "only what ends between two events, or is empty, is of the form")
 }
+
+// A replay takes apart a chunk for each 512 events; what it allocates sets the collector to work.
+func TestEventsAreTakenApartInFewAllocations(t *testing.T) {
+	var events []store.Event
+	for i := range 512 {
+		events = append(events, store.Event{Seq: int64(i) + 1, Key: "step#1", Payload: []byte("hf1 json int - - dbea4e35\n1")})
+	}
+	b := packed(t, "UTF-8", events)
+	got := 0
+	allocs := testing.AllocsPerRun(20, func() {
+		list, err := pack.Events(b, 0, nil)
+		if err == nil {
+			got = len(list)
+		}
+	})
+	require.Equal(t, 512, got)
+	require.LessOrEqual(t, allocs, 4.0) // the events, their keys, their payloads, and the name of their type
+}
