@@ -63,6 +63,9 @@ func (f *filing) of(scopes map[string][]*Call, path string) []*Call {
 	if path != f.path || f.calls == nil {
 		f.done(scopes)
 		f.path, f.calls = path, scopes[path]
+		if f.calls == nil && path == "" {
+			f.calls = make([]*Call, 0, cap(f.space)) // most calls are there
+		}
 	}
 	return f.calls
 }

@@ -54,7 +54,7 @@ func Gapless(h *store.History, read func(after int64) (*store.History, error)) i
 		return b.CutScope != "" || !slices.Contains(lineage, b.N)
 	})
 	return func(yield func(store.Event, error) bool) {
-		var before store.Event
+		var before head
 		var list []hole
 		for e, err := range h.Events {
 			if err == nil && before.Seq != 0 && e.Seq > before.Seq+1 && e.Branch == before.Branch {
@@ -64,7 +64,7 @@ func Gapless(h *store.History, read func(after int64) (*store.History, error)) i
 					err = missing(h.Run.ID, before.Seq, e.Seq)
 				}
 			}
-			before = e
+			before = endAt(&e).head
 			if !yield(e, err) || err != nil {
 				return
 			}

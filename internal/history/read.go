@@ -14,6 +14,7 @@ import (
 func Read(runID string, events iter.Seq2[store.Event, error], sizeHint int) (*Past, error) {
 	p := &Past{RunID: runID, Scopes: map[string][]*Call{}, Items: map[string]map[int]*store.Event{}, Taken: map[int64]bool{}, filing: filing{space: make([]Call, 0, sizeHint)}}
 	var before end
+	var sealing store.Sealing
 	for e, err := range events {
 		if err != nil {
 			return nil, err
@@ -28,7 +29,7 @@ func Read(runID string, events iter.Seq2[store.Event, error], sizeHint int) (*Pa
 		if e.Seq <= before.Seq {
 			return nil, &Damage{RunID: runID, Seq: e.Seq, Err: fmt.Errorf("it comes after event %d", before.Seq)}
 		}
-		if e.Seq == before.Seq+1 && store.Seal(runID, before.Sum, &e) != e.Sum {
+		if e.Seq == before.Seq+1 && sealing.Seal(runID, before.Sum, &e) != e.Sum {
 			return nil, &Damage{RunID: runID, Seq: e.Seq, Err: fmt.Errorf("its checksum does not fit: it, or the event before it, was changed")}
 		}
 		if e.Branch != before.Branch && beginsBranch(e.Type) && e.Seq != before.Seq+1 && !isWhole(runID, &e) {
