@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"iter"
+	"slices"
 
 	"github.com/holdfast-dev/holdfast/store"
 )
@@ -131,7 +132,7 @@ func (r *reading) read(ctx context.Context, yield func(store.Event, error) bool)
 		case c.bytes > fullChunk:
 			limit = max(1, limit/4)
 		case limit < maxChunk && c.bytes < fullChunk/8:
-			limit = min(maxChunk, limit*4)
+			limit = min(maxChunk, limit*8)
 		}
 	}
 }
@@ -162,6 +163,7 @@ func (r *reading) on(ctx context.Context, f func(*wire) error) error {
 // chunk is a part of a log.
 type chunk struct {
 	events      []store.Event
+	small       room
 	rows, bytes int   // that were read
 	last        int64 // Seq of the last row
 }
@@ -176,9 +178,9 @@ func (r *reading) chunk(w *wire, after int64, limit int, c *chunk) error {
 		}
 		name, args = "events_of_branches", append(args, branches.value())
 	}
-	*c = chunk{events: c.events[:0]}
+	*c = chunk{events: slices.Grow(c.events[:0], int(max(0, min(int64(limit), r.until-after)))), small: c.small}
 	return w.query(name, func(v []driverValue) error {
-		row, err := scanEvent(v)
+		row, err := scanEventInto(v, &c.small)
 		if err != nil {
 			return err
 		}

@@ -37,11 +37,14 @@ func scanRun(v []driverValue) (r sqlstore.RunRow, err error) {
 }
 
 // scanEvent reads an event, with its run number before it.
-func scanEvent(v []driverValue) (r sqlstore.EventRow, err error) {
+func scanEvent(v []driverValue) (r sqlstore.EventRow, err error) { return scanEventInto(v, nil) }
+
+// scanEventInto is scanEvent for one of many events, whose small values share the memory of a room.
+func scanEventInto(v []driverValue, small *room) (r sqlstore.EventRow, err error) {
 	if len(v) < eventColumns {
 		return r, fmt.Errorf("postgres: an event has %d columns, not %d", eventColumns, len(v))
 	}
-	sc := scanner{v: v}
+	sc := scanner{v: v, small: small}
 	r = sqlstore.EventRow{
 		No: sc.int(), Seq: sc.int(), Epoch: sc.int(), Branch: int32(sc.int()), Type: sc.text(), Key: sc.text(), Attempt: int32(sc.int()),
 		Ordinal: int32(sc.int()), At: sc.int(), Took: sc.int(), Active: sc.int(), Steps: int32(sc.int()), Data: sc.textBytes(),
@@ -52,9 +55,32 @@ func scanEvent(v []driverValue) (r sqlstore.EventRow, err error) {
 
 // scanner takes values off a row, left to right.
 type scanner struct {
-	v   []driverValue
-	i   int
-	err error
+	v     []driverValue
+	i     int
+	err   error
+	small *room // nil: each value has memory of its own
+}
+
+// A room is memory that small values share, a block after the other.
+type room []byte
+
+// Values from ownBytes on have memory of their own. One that is kept keeps a block at most.
+const (
+	ownBytes  = 256
+	roomBytes = 4096
+)
+
+// clone copies b; nil stays nil. A nil room copies each into memory of its own.
+func (r *room) clone(b []byte) []byte {
+	if r == nil || len(b) == 0 || len(b) >= ownBytes {
+		return bytes.Clone(b)
+	}
+	if len(*r)+len(b) > cap(*r) {
+		*r = make([]byte, 0, roomBytes)
+	}
+	from := len(*r)
+	*r = append(*r, b...)
+	return (*r)[from:len(*r):len(*r)]
 }
 
 func take[T any](s *scanner) (t T) {
@@ -76,7 +102,7 @@ func (s *scanner) bool() bool   { return take[bool](s) }
 
 // bytes returns a copy: in the binary format the driver hands out its read
 // buffer, which the next row overwrites.
-func (s *scanner) bytes() []byte { return bytes.Clone(take[[]byte](s)) }
+func (s *scanner) bytes() []byte { return s.small.clone(take[[]byte](s)) }
 
 func (s *scanner) textBytes() []byte {
 	if s.v[s.i] == nil {
