@@ -9,6 +9,9 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/holdfast-dev/holdfast/internal/envelope"
+	"github.com/holdfast-dev/holdfast/store"
 )
 
 func TestQuantileInterpolates(t *testing.T) {
@@ -81,4 +84,31 @@ func TestTablePrintsGoals(t *testing.T) {
 func TestUnknownCaseIsRefused(t *testing.T) {
 	_, err := choose("SEQ,NONE", caseNames())
 	require.ErrorContains(t, err, `"NONE" is none of SEQ`)
+}
+
+// The loop that a replay is compared with keeps the promise of a replay, or it would be too quick.
+func TestAReplayByHandRefusesWhatWasChanged(t *testing.T) {
+	result := envelope.Seal(envelope.Prefix("json", "int", 1), []byte("1"))
+	written := func() []store.Event {
+		l := log{id: "r"}
+		return []store.Event{l.event(store.WorkflowCreated, "", nil, nil), l.event(store.StepCompleted, "step", nil, result)}
+	}
+	read := func(events []store.Event) error {
+		return replayEvents("r", func(yield func(store.Event, error) bool) {
+			for i := range events {
+				if !yield(events[i], nil) {
+					return
+				}
+			}
+		})
+	}
+	require.ErrorContains(t, read(written()), "the history has 1 results")
+	changed := written()
+	changed[1].Attempt++
+	require.ErrorContains(t, read(changed), "event 2 of the history does not follow event 1")
+	require.ErrorContains(t, read(written()[1:]), "event 2 of the history does not follow event 0")
+	changed = written()
+	changed[1].Payload = append(result[:len(result)-1:len(result)-1], '2')
+	changed[1].Sum = store.Seal("r", changed[0].Sum, &changed[1])
+	require.ErrorContains(t, read(changed), "the result of event 2 is no int")
 }

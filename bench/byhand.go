@@ -161,6 +161,9 @@ type next struct {
 	changes int // made
 }
 
+// isStep reports whether the next change records a step.
+func (n *next) isStep() bool { return n.changes >= 1 && n.changes <= fanSteps }
+
 func (n *next) made() {
 	switch n.changes++; {
 	case n.changes <= fanSteps:

@@ -27,6 +27,7 @@ type orders struct {
 	Idle                 time.Duration // of the role idle
 	Name                 string        // of a process, of the role processes
 	Runs                 int           // at a time, of the role processes; of the roles cut off and recover
+	Batch                int           // changes of a commit, of the role processes alike
 	Window               time.Duration // that counts, of the role processes
 	Profile              string        // a directory for a profile of its CPU time; empty: none
 }
@@ -41,6 +42,7 @@ var roles = map[string]role{
 	"processes": processesChild,
 
 	"processes by hand": processesByHandChild,
+	"processes alike":   processesAlikeChild,
 	"signal by hand":    signalByHandChild,
 
 	"asleep":  untilEOF(asleepChild),

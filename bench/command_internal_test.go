@@ -63,10 +63,12 @@ var waiting = map[string][]string{
 	"START":    {"START p50", "START p50 in inserts", "START by hand p50", "START by hand p50 in inserts", "START p99", "START commits"},
 	"SIGNAL":   {"SIGNAL p50", "SIGNAL p50 in inserts", "SIGNAL by hand p50", "SIGNAL by hand p50 in inserts", "SIGNAL p99", "SIGNAL away p50", "SIGNAL away p99", "SIGNAL away by hand p50"},
 	"PROCESSES": {
-		"PROCESSES 1", "PROCESSES 1 p99", "PROCESSES 1 batch", "PROCESSES 1 CPU",
-		"PROCESSES 2", "PROCESSES 2 p99", "PROCESSES 2 batch", "PROCESSES 2 CPU",
+		"PROCESSES 1", "PROCESSES 1 p99", "PROCESSES 1 batch", "PROCESSES 1 by hand", "PROCESSES 1 alike", "PROCESSES 1 CPU",
+		"PROCESSES 2", "PROCESSES 2 p99", "PROCESSES 2 batch", "PROCESSES 2 by hand", "PROCESSES 2 alike", "PROCESSES 2 CPU",
+		"PROCESSES 2 statements", "PROCESSES 2 statements alike", "PROCESSES 2 CPU alike",
 	},
-	"DASH": {"DASH list", "DASH by status", "DASH search", "DASH detail", "DASH detail head", "DASH list page", "DASH failed page", "DASH search page", "DASH run page", "DASH 200 on list", "DASH 200 on run"},
+	"REPLAY": {"REPLAY", "REPLAY CPU", "REPLAY short", "REPLAY by hand", "REPLAY by hand CPU", "REPLAY rows by hand", "REPLAY rows by hand CPU"},
+	"DASH":   {"DASH list", "DASH by status", "DASH search", "DASH detail", "DASH detail head", "DASH list page", "DASH failed page", "DASH search page", "DASH run page", "DASH 200 on list", "DASH 200 on run"},
 }
 
 func TestStructureAndWaitingAreMeasuredOnSQLite(t *testing.T) {

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math"
 	"slices"
 	"strconv"
 	"strings"
@@ -33,37 +34,75 @@ type share struct {
 	Micros  []int64 // of each step
 	Commits int64
 	CPU     time.Duration
+
+	Statements int64
+}
+
+// perStep is what of something a step took.
+func (s *share) perStep(of float64) float64 { return of / float64(max(s.Steps, 1)) }
+
+// since adds what a process has spent from a moment on.
+func (s *share) since(from spent, st store.Store) {
+	to := spending(st)
+	s.Commits, s.Statements, s.CPU = to.commits-from.commits, to.statements-from.statements, to.cpu-from.cpu
+}
+
+// spent is what a process has spent so far.
+type spent struct {
+	commits, statements int64
+	cpu                 time.Duration
+}
+
+func spending(s store.Store) spent {
+	c := counts(s)
+	return spent{c.Commits, c.Statements, cpuTime()}
 }
 
 // processes measures what it costs that several processes share a store: 64 short runs at a
 // time, spread over one process and over more. By hand their checkpoints are batches that a loop
 // gives the store, without an engine: no process can share its commits among more runs than it has.
+// Alike is such a loop whose commits have as many changes as those of the engines had, so that what
+// is left between the two is the work of the engines.
 func processes(ctx context.Context, t *target, n size) ([]result, error) {
 	of := n.crowds.Of
 	rates, tails := make([][]pair, len(of)), make([][]pair, len(of))
-	batches, costs, hands := make([][]float64, len(of)), make([][]float64, len(of)), make([][]pair, len(of))
+	batches, hands, alikes := make([][]float64, len(of)), make([][]pair, len(of)), make([][]pair, len(of))
+	// Of a step, of the engines and alike.
+	costs, costsAlike, statements, statementsAlike := make([][]float64, len(of)), make([][]float64, len(of)), make([][]float64, len(of)), make([][]float64, len(of))
 	for range n.crowds.Rounds {
-		var rate, tail []float64
+		var rate, tail, alike []float64
 		for i, k := range of {
 			address, err := t.create(ctx)
 			if err != nil {
 				return nil, err
 			}
-			all, err := shared(ctx, t, "processes", address, "p", k, n.crowds.Window)
+			o := orders{Role: "processes", Store: t.name, Mode: t.mode, Address: address, Name: "p", Runs: sharedRuns / k, Window: n.crowds.Window}
+			all, err := shared(ctx, o, k)
 			if err != nil {
 				return nil, fmt.Errorf("%d processes: %w", k, err)
 			}
-			hand, err := shared(ctx, t, "processes by hand", address, "h", k, n.crowds.Window)
+			o.Role, o.Name = "processes by hand", "h"
+			hand, err := shared(ctx, o, k)
 			if err != nil {
 				return nil, fmt.Errorf("%d processes by hand: %w", k, err)
+			}
+			batch := float64(all.Steps) / float64(max(all.Commits, 1))
+			o.Role, o.Name, o.Batch = "processes alike", "a", max(1, int(math.Round(batch*fanChanges/fanSteps)))
+			same, err := shared(ctx, o, k)
+			if err != nil {
+				return nil, fmt.Errorf("%d processes alike: %w", k, err)
 			}
 			rate = append(rate, float64(all.Steps)/n.crowds.Window.Seconds())
 			tail = append(tail, p99(all.Micros))
 			rates[i] = append(rates[i], pair{rate[0], rate[i]})
 			hands[i] = append(hands[i], pair{rate[0], float64(hand.Steps) / n.crowds.Window.Seconds()})
 			tails[i] = append(tails[i], pair{tail[0], tail[i]})
-			batches[i] = append(batches[i], float64(all.Steps)/float64(max(all.Commits, 1)))
-			costs[i] = append(costs[i], micros(all.CPU)/float64(max(all.Steps, 1)))
+			alike = append(alike, float64(same.Steps)/n.crowds.Window.Seconds())
+			alikes[i] = append(alikes[i], pair{alike[0], alike[i]})
+			batches[i] = append(batches[i], batch)
+			costs[i], costsAlike[i] = append(costs[i], all.perStep(micros(all.CPU))), append(costsAlike[i], same.perStep(micros(same.CPU)))
+			statements[i] = append(statements[i], all.perStep(float64(all.Statements)))
+			statementsAlike[i] = append(statementsAlike[i], same.perStep(float64(same.Statements)))
 		}
 	}
 	var results []result
@@ -73,9 +112,12 @@ func processes(ctx context.Context, t *target, n size) ([]result, error) {
 			pairedResult(name, "steps/s", true, rates[i]),
 			pairedResult(name+" p99", "us/step", false, tails[i]),
 			plainResult(name+" batch", "steps/commit", batches[i]),
-			pairedResult(name+" by hand", "steps/s", true, hands[i]))
+			pairedResult(name+" by hand", "steps/s", true, hands[i]),
+			pairedResult(name+" alike", "steps/s", true, alikes[i]),
+			plainResult(name+" statements", "statements/step", statements[i]),
+			plainResult(name+" statements alike", "statements/step", statementsAlike[i]))
 		if slices.Max(costs[i]) > 0 {
-			results = append(results, plainResult(name+" CPU", "us/step", costs[i]))
+			results = append(results, plainResult(name+" CPU", "us/step", costs[i]), plainResult(name+" CPU alike", "us/step", costsAlike[i]))
 		}
 	}
 	return results, nil
@@ -89,10 +131,10 @@ func p99(us []int64) float64 {
 	return quantile(values, 0.99)
 }
 
-// shared has so many processes of a role work on a database. Their names begin with name, and so
+// shared has so many processes carry out orders. Their names begin with that of the orders, and so
 // do the ids of their runs.
-func shared(ctx context.Context, t *target, role, address, name string, k int, window time.Duration) (all share, err error) {
-	s, err := connect(t.name, t.mode, address) // creates the schema
+func shared(ctx context.Context, o orders, k int) (all share, err error) {
+	s, err := connect(o.Store, o.Mode, o.Address) // creates the schema
 	if err != nil {
 		return all, err
 	}
@@ -108,7 +150,9 @@ func shared(ctx context.Context, t *target, role, address, name string, k int, w
 		}
 	}()
 	for i := range k {
-		c, err := begin(ctx, orders{Role: role, Store: t.name, Mode: t.mode, Address: address, Name: fmt.Sprintf("%s%d", name, i), Runs: sharedRuns / k, Window: window})
+		one := o
+		one.Name = fmt.Sprintf("%s%d", o.Name, i)
+		c, err := begin(ctx, one)
 		if err != nil {
 			return all, err
 		}
@@ -117,7 +161,7 @@ func shared(ctx context.Context, t *target, role, address, name string, k int, w
 	if err := untilLive(ctx, s, children, others); err != nil {
 		return all, err
 	}
-	at := time.Now().Add(min(window, time.Second)).UnixNano()
+	at := time.Now().Add(min(o.Window, time.Second)).UnixNano()
 	for _, c := range children {
 		if _, err := fmt.Fprintln(c.in, at); err != nil {
 			return all, err
@@ -137,6 +181,7 @@ func shared(ctx context.Context, t *target, role, address, name string, k int, w
 			return all, err
 		}
 		all.Steps, all.Commits, all.CPU = all.Steps+one.Steps, all.Commits+one.Commits, all.CPU+one.CPU
+		all.Statements += one.Statements
 		all.Micros = append(all.Micros, one.Micros...)
 	}
 	return all, nil
@@ -196,11 +241,11 @@ func processesChild(ctx context.Context, o orders, s store.Store, in io.Reader, 
 		if err := pause(ctx, time.Until(from)); err != nil {
 			return err
 		}
-		commits, cpu := counts(s).Commits, cpuTime()
+		before := spending(s)
 		if err := pause(ctx, time.Until(to)); err != nil {
 			return err
 		}
-		all.Commits, all.CPU = counts(s).Commits-commits, cpuTime()-cpu
+		all.since(before, s)
 		for range o.Runs {
 			err = errors.Join(err, <-errs)
 		}

@@ -48,3 +48,55 @@ func processesByHandChild(ctx context.Context, o orders, s store.Store, in io.Re
 	}
 	return json.NewEncoder(out).Encode(all)
 }
+
+// processesAlikeChild is one of the processes of PROCESSES alike: the runs of PROCESSES from their start
+// to their end, with so many changes to a commit, of one run after the other.
+func processesAlikeChild(ctx context.Context, o orders, s store.Store, in io.Reader, out io.Writer) error {
+	var all share
+	err := unrecovered(ctx, s, func(context.Context, *durable.Engine) error {
+		from, to, err := o.told(in)
+		if err != nil {
+			return err
+		}
+		h := hand{s: s, name: o.Name}
+		var line []*next // those whose next change has waited longest come first
+		for range o.Runs {
+			log, create := h.creation()
+			line = append(line, &next{log: log, change: create})
+		}
+		var before spent
+		for now := time.Now(); now.Before(to); {
+			turn, batch := line[:min(o.Batch, len(line))], []store.Change(nil)
+			steps := int64(0)
+			for _, n := range turn {
+				batch = append(batch, n.change)
+				if n.isStep() {
+					steps++
+				}
+			}
+			if err := errors.Join(s.Commit(ctx, batch)...); err != nil {
+				return fmt.Errorf("alike: %w", err)
+			}
+			began := now
+			if now = time.Now(); began.Before(from) {
+				before = spending(s)
+			} else if now.Before(to) {
+				all.Steps += steps
+				all.since(before, s)
+			}
+			line = line[len(turn):]
+			for _, n := range turn {
+				if n.made(); n.log == nil {
+					log, create := h.creation()
+					n = &next{log: log, change: create}
+				}
+				line = append(line, n)
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	return json.NewEncoder(out).Encode(all)
+}

@@ -106,7 +106,7 @@ func resumes(ctx context.Context, s store.Store, name string, rounds int, build 
 	}
 	var took []float64
 	for range rounds {
-		d, err := resume(ctx, s, w, reached)
+		d, _, err := resume(ctx, s, w, reached)
 		if err != nil {
 			return nil, err
 		}

@@ -36,7 +36,9 @@ func together(ctx context.Context, s *scaled) (map[string]float64, error) {
 	for round := range rounds {
 		var one share
 		for _, k := range togetherOf {
-			all, err := shared(ctx, s.t, "processes", s.address, fmt.Sprintf("p%d-%d-", round, k), k, window)
+			all, err := shared(ctx, orders{
+				Role: "processes", Store: s.t.name, Mode: s.t.mode, Address: s.address, Name: fmt.Sprintf("p%d-%d-", round, k), Runs: sharedRuns / k, Window: window,
+			}, k)
 			if err != nil {
 				return nil, fmt.Errorf("%d processes: %w", k, err)
 			}
