@@ -6,6 +6,7 @@ import (
 	"iter"
 	"slices"
 
+	"github.com/holdfast-dev/holdfast/internal/sqlstore"
 	"github.com/holdfast-dev/holdfast/store"
 )
 
@@ -163,7 +164,7 @@ func (r *reading) on(ctx context.Context, f func(*wire) error) error {
 // chunk is a part of a log.
 type chunk struct {
 	events      []store.Event
-	small       room
+	small       sqlstore.Room
 	rows, bytes int   // that were read
 	last        int64 // Seq of the last row
 }

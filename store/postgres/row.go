@@ -1,7 +1,6 @@
 package postgres
 
 import (
-	"bytes"
 	"database/sql/driver"
 	"fmt"
 
@@ -40,7 +39,7 @@ func scanRun(v []driverValue) (r sqlstore.RunRow, err error) {
 func scanEvent(v []driverValue) (r sqlstore.EventRow, err error) { return scanEventInto(v, nil) }
 
 // scanEventInto is scanEvent for one of many events, whose small values share the memory of a room.
-func scanEventInto(v []driverValue, small *room) (r sqlstore.EventRow, err error) {
+func scanEventInto(v []driverValue, small *sqlstore.Room) (r sqlstore.EventRow, err error) {
 	if len(v) < eventColumns {
 		return r, fmt.Errorf("postgres: an event has %d columns, not %d", eventColumns, len(v))
 	}
@@ -58,29 +57,7 @@ type scanner struct {
 	v     []driverValue
 	i     int
 	err   error
-	small *room // nil: each value has memory of its own
-}
-
-// A room is memory that small values share, a block after the other.
-type room []byte
-
-// Values from ownBytes on have memory of their own. One that is kept keeps a block at most.
-const (
-	ownBytes  = 256
-	roomBytes = 4096
-)
-
-// clone copies b; nil stays nil. A nil room copies each into memory of its own.
-func (r *room) clone(b []byte) []byte {
-	if r == nil || len(b) == 0 || len(b) >= ownBytes {
-		return bytes.Clone(b)
-	}
-	if len(*r)+len(b) > cap(*r) {
-		*r = make([]byte, 0, roomBytes)
-	}
-	from := len(*r)
-	*r = append(*r, b...)
-	return (*r)[from:len(*r):len(*r)]
+	small *sqlstore.Room // of the bytes
 }
 
 func take[T any](s *scanner) (t T) {
@@ -102,7 +79,7 @@ func (s *scanner) bool() bool   { return take[bool](s) }
 
 // bytes returns a copy: in the binary format the driver hands out its read
 // buffer, which the next row overwrites.
-func (s *scanner) bytes() []byte { return s.small.clone(take[[]byte](s)) }
+func (s *scanner) bytes() []byte { return s.small.Clone(take[[]byte](s)) }
 
 func (s *scanner) textBytes() []byte {
 	if s.v[s.i] == nil {

@@ -16,10 +16,6 @@ import (
 // words is how many words an event has in the value: the integers and the lengths.
 const words = 14
 
-// ownBytes is the size from which a payload has memory of its own. Smaller ones share theirs with
-// others of the chunk, so that one that is kept keeps at most as much for each of them.
-const ownBytes = 256
-
 var errForm = errors.New("packed events are not of the form that they were packed in")
 
 // Events appends to into the events in b that follow the event numbered after without a gap: in
@@ -43,7 +39,7 @@ func Events(b []byte, after int64, into []store.Event) ([]store.Event, error) {
 		switch {
 		case n < 0:
 			return nil
-		case n >= ownBytes:
+		case n >= sqlstore.OwnBytes:
 			return append([]byte(nil), take(n)...)
 		}
 		at := len(small)
@@ -102,7 +98,7 @@ func space(b []byte, after int64) (need needs, err error) {
 		need.events++
 		need.keys += int(w[11])
 		for _, part := range w[12:] {
-			if part > 0 && part < ownBytes {
+			if part > 0 && part < sqlstore.OwnBytes {
 				need.shared += int(part)
 			}
 		}
