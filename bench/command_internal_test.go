@@ -175,11 +175,13 @@ func TestCommandPrintsCasesAsJSON(t *testing.T) {
 	require.NoError(t, command(t.Context(), &out, []string{"-quick", "-json", "-stores", "memory", "-only", "ENGINE"}))
 	var got struct{ Cases []result }
 	require.NoError(t, json.Unmarshal(out.Bytes(), &got))
-	require.Len(t, got.Cases, 8)
+	require.Len(t, got.Cases, 12)
 	require.Equal(t, "memory", got.Cases[0].Store)
 	require.Equal(t, "ENGINE traced allocations", got.Cases[5].Name)
 	require.Greater(t, got.Cases[5].Median, got.Cases[1].Median+5, "it is traced")
 	require.Greater(t, got.Cases[7].Median, got.Cases[1].Median+1, "it is measured")
+	require.Equal(t, "ENGINE struct by hand", got.Cases[10].Name)
+	require.Less(t, got.Cases[10].Min, got.Cases[2].Min, "it has no engine")
 	require.Positive(t, got.Cases[0].Median)
 	require.Equal(t, quick.rounds, got.Cases[0].Rounds)
 }

@@ -22,6 +22,7 @@ type watched struct {
 	name    string
 	options func() (o durable.Options, stop func(context.Context) error)
 	steps   func(ctx context.Context, n int) (int, error) // nil: with an int result
+	bare    func(ctx context.Context, n int) error        // nil: there is an engine
 	nanos   []float64
 	allocs  []float64
 }
@@ -68,6 +69,8 @@ func engine(ctx context.Context, t *target, n size) ([]result, error) {
 			p := sdkmetric.NewMeterProvider(sdkmetric.WithReader(sdkmetric.NewManualReader()))
 			return durable.Options{MeterProvider: p}, p.Shutdown
 		}},
+		{name: "ENGINE by hand", bare: bareInts},
+		{name: "ENGINE struct by hand", bare: bareReceipts},
 	}
 	for round := range n.rounds {
 		// They alternate within a round, so that noise of a shared machine affects all
@@ -87,6 +90,9 @@ func engine(ctx context.Context, t *target, n size) ([]result, error) {
 
 // measure adds one block.
 func (w *watched) measure(ctx context.Context, t *target, round int) error {
+	if w.bare != nil {
+		return w.measureBare(t)
+	}
 	s, err := t.open() // a new store, so that a round does not carry the data of earlier ones
 	if err != nil {
 		return err
