@@ -39,10 +39,12 @@ type step struct {
 
 	saved map[string][]byte // progress saved in this execution, by name; guarded by the mutex of the attempt
 	spans *telemetry.Step   // nil: none were begun
-	first *attempt          // memory for the first attempt
+	write *stepWrite        // memory for its next event; nil: none yet
+	code  body              // the body of the step, or of the one before it; nil: none yet
 	// unseen: there was one attempt, and nobody has seen it. reusable: the step has come to
 	// its result, and only the step's own goroutine knows it.
 	unseen, reusable bool
+	tried            bool // there was an attempt
 }
 
 // attempt is one run of a step's body; it is the context the body gets.
@@ -59,10 +61,9 @@ type attempt struct {
 }
 
 // attempts runs the body until it succeeds or fails for good, and records each
-// outcome. It begins with the attempt that the history has reached, whose memory is first.
-func (st *step) attempts(ctx context.Context, b body, first *attempt) error {
+// outcome. It begins with the attempt that the history has reached.
+func (st *step) attempts(ctx context.Context, b body) error {
 	r := st.call.scope.run
-	st.first = first
 	r.bodies.begin()
 	defer r.bodies.end()
 	n, wait, err := st.restore()
@@ -212,17 +213,16 @@ func (st *step) ready(n int, wait store.Time, said bool) (clock time.Time, err e
 func (st *step) endWell(ctx context.Context, a *attempt, payload []byte, took time.Duration) error {
 	at := st.ended // recording clears it
 	err := st.succeed(a, payload, took)
-	if st.tx.failure(err) != nil {
+	switch {
+	case err == nil:
+		st.measureStep(nil)
+	case st.tx.failure(err) != nil:
 		return err
-	}
-	if ofContent(err) {
+	case ofContent(err):
 		// The store refuses the result: the step ends with that failure.
 		err = st.fail(a, Permanent(err), "", took)
-	} else {
+	default:
 		err = st.mustRecord(err)
-	}
-	if err == nil {
-		st.measureStep(nil)
 	}
 	if st.traced(ctx) {
 		st.report(ctx, telemetry.AttemptEnd{Number: a.number, At: at, Took: took, Outcome: telemetry.OutcomeOK}.Settled(err, true))
@@ -294,13 +294,12 @@ func (st *step) pausing() bool {
 
 // run makes attempt n. A panic of the body becomes its error.
 func (st *step) run(ctx context.Context, n int, b body) (a *attempt, payload []byte, err error) {
-	a = st.first
-	if a.step != nil {
-		a = new(attempt) // goroutines of the body may still hold the previous one
-	}
+	s := st.call.scope
 	ctx = st.trace(ctx).Attempt(ctx, n)
-	a.Context, a.step, a.scope, a.key, a.number, a.policy = ctx, st, st.call.scope, st.call.key, n, st.policy
-	a.term = a.scope.run.eng.heart.Lease.Term()
+	// Of its own: the body, and goroutines that it leaves behind, may keep it.
+	a = &attempt{Context: ctx, step: st, scope: s, key: st.call.key, number: n, policy: st.policy, term: s.run.eng.heart.Lease.Term()}
+	alone := !st.tried
+	st.tried = true
 	if len(st.failures) > 0 {
 		a.use().failures = st.failures
 	}
@@ -317,7 +316,7 @@ func (st *step) run(ctx context.Context, n int, b body) (a *attempt, payload []b
 	returned := false
 	defer func() {
 		r.bodies.under.End(&a.key)
-		st.unseen = a.end() && a == st.first
+		st.unseen = a.end() && alone
 		if at := a.lastSaved(); at != 0 {
 			st.recorded(at)
 		}
@@ -407,7 +406,11 @@ func (st *step) fillEvent(ev *store.Event, t store.Type, n int, data []byte) {
 
 // recorded notes that an event of the step has its place in the log, at this time.
 func (st *step) recorded(at store.Time) {
-	st.call.scope.lastAt, st.call.placed, st.call.scope.preface = at, false, preface{}
+	s := st.call.scope
+	s.lastAt, st.call.placed = at, false
+	if !s.preface.empty() {
+		s.preface = preface{}
+	}
 }
 
 func (st *step) succeed(a *attempt, payload []byte, took time.Duration) error {
@@ -424,11 +427,13 @@ func (st *step) succeed(a *attempt, payload []byte, took time.Duration) error {
 		}
 		return st.stash(ev)
 	}
-	w := stepWrites.Get().(*stepWrite)
-	ev := &w.event[0]
+	ev := &st.writing().event[0]
 	st.fillEvent(ev, store.StepCompleted, a.number, data)
 	ev.Payload, ev.Took = payload, took
-	_, err := st.record(w)
+	_, renewed, err := st.record()
+	if renewed {
+		st.call.scope.memory.results.Space.Return(payload)
+	}
 	return err
 }
 
@@ -445,9 +450,9 @@ func (st *step) stash(ev store.Event) error {
 
 // recordFailure is record for how a failed attempt ended.
 func (st *step) recordFailure(ev store.Event) (store.Time, error) {
-	w := stepWrites.Get().(*stepWrite)
-	w.event[0] = ev
-	return st.record(w)
+	st.writing().event[0] = ev
+	at, _, err := st.record()
+	return at, err
 }
 
 // fail records the final failure and returns it as a replay will.

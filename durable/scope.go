@@ -8,10 +8,10 @@ import (
 	"sync/atomic"
 
 	"github.com/holdfast-dev/holdfast/internal/commit"
-	"github.com/holdfast-dev/holdfast/internal/envelope"
 	"github.com/holdfast-dev/holdfast/internal/goroutine"
 	"github.com/holdfast-dev/holdfast/internal/history"
 	"github.com/holdfast-dev/holdfast/internal/misuse"
+	"github.com/holdfast-dev/holdfast/internal/payload"
 	"github.com/holdfast-dev/holdfast/internal/telemetry"
 	"github.com/holdfast-dev/holdfast/store"
 )
@@ -70,7 +70,7 @@ type scope struct {
 // scopeMemory is what the calls of a scope share, so that a call needs fewer allocations.
 type scopeMemory struct {
 	keys    history.Keys
-	results envelope.Space
+	results payload.Results
 }
 
 // newScope makes the scope with this path, and gives it what the history has of it.

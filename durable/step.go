@@ -156,8 +156,13 @@ func perform[T any](ctx context.Context, name string, p *Policy, fn func(context
 	if st.call.done() {
 		return replayed[T](st, st.call.rec)
 	}
-	b := &bodyOf[T]{fn: fn, check: check}
-	if err := st.attempts(ctx, b, &b.first); err != nil {
+	b, ok := st.code.(*bodyOf[T])
+	if !ok {
+		b = &bodyOf[T]{step: st}
+		st.code = b
+	}
+	b.fn, b.check = fn, check
+	if err := st.attempts(ctx, b); err != nil {
 		return zero, err
 	}
 	st.reusable = st.unseen && st.tx == nil
@@ -182,9 +187,10 @@ func (st *step) apply(r *run, name string, list []StepOption) error {
 	return nil
 }
 
-// bodyOf is the body of a step with its types, and what it keeps, in one allocation.
+// bodyOf is the body of a step with its types. It belongs to the memory of the step, and is used
+// again with that for a step with a result of the same type.
 type bodyOf[T any] struct {
-	first  attempt // the one attempt that nearly every step needs
+	step   *step
 	fn     func(context.Context) (T, error)
 	check  func(T) error
 	result T // as a replay will see it
@@ -197,6 +203,13 @@ type body interface {
 	once(ctx context.Context) (payload []byte, err error)
 	// faked is once with a fake in the place of the body.
 	faked(ctx context.Context, fake stepbody.Fake) (payload []byte, err error)
+	// renew lets go of what belongs to the step that has ended.
+	renew()
+}
+
+func (b *bodyOf[T]) renew() {
+	var none T
+	b.fn, b.check, b.result = nil, nil, none
 }
 
 func (b *bodyOf[T]) once(ctx context.Context) ([]byte, error) {
@@ -217,19 +230,18 @@ func (b *bodyOf[T]) faked(ctx context.Context, fake stepbody.Fake) ([]byte, erro
 
 // outcome returns the envelope of a result, and checks the result.
 func (b *bodyOf[T]) outcome(value T) ([]byte, error) {
-	s := b.first.scope
+	s := b.step.call.scope
 	r := s.run
 	b.result = value
-	payload, seen, err := payload.EncodeAt(r.eng.sealer, r.origin.maxPayload, &b.result, &s.memory.results)
+	payload, err := payload.EncodeAt(r.eng.sealer, r.origin.maxPayload, &b.result, &s.memory.results)
 	if err != nil {
-		return nil, Permanent(r.refuses(&EncodeError{RunID: r.id, Key: b.first.key, Type: reflect.TypeFor[T]().String(), Err: err}))
+		return nil, Permanent(r.refuses(&EncodeError{RunID: r.id, Key: b.step.call.key, Type: reflect.TypeFor[T]().String(), Err: err}))
 	}
 	if b.check != nil {
-		if err := b.check(seen); err != nil {
+		if err := b.check(b.result); err != nil {
 			return payload, err
 		}
 	}
-	b.result = seen
 	return payload, nil
 }
 

@@ -10,29 +10,41 @@ import (
 	"github.com/holdfast-dev/holdfast/store"
 )
 
-// stepWrite is a write of one event, with the memory for that event.
+// stepWrite is a write of one event, with the memory for that event. A step keeps it for later
+// ones: nothing holds a write once it is durable.
 type stepWrite struct {
 	commit.Write
 	event [1]store.Event
 }
 
-// stepWrites saves an allocation per step: nothing holds a write once it is durable.
-var stepWrites = sync.Pool{New: func() any { return new(stepWrite) }}
-
-// record commits the event of w, advances the scope's clock and returns the event's
-// time. The caller does not use w again.
-func (st *step) record(w *stepWrite) (store.Time, error) {
-	w.Events = w.event[:]
-	w.Clock, st.ended = st.ended, time.Time{}
-	err := st.call.scope.run.write(&w.Write)
-	at := w.At()
-	if err != nil {
-		return at, err // a store that has not answered may still be reading the event
+// writing returns the memory for a write of the step. What the log does not fill in of its event
+// is to be filled in.
+func (st *step) writing() *stepWrite {
+	if st.write == nil {
+		st.write = new(stepWrite)
+		st.write.Events = st.write.event[:]
 	}
-	*w = stepWrite{}
-	stepWrites.Put(w)
+	return st.write
+}
+
+// record commits the event of writing, advances the scope's clock and returns the event's
+// time. The memory of the event, and that of its payload, may be used again if renewed.
+func (st *step) record() (at store.Time, renewed bool, err error) {
+	w := st.write
+	w.Clock, st.ended = st.ended, time.Time{}
+	err = st.call.scope.run.write(&w.Write)
+	at = w.At()
+	if err != nil {
+		st.write = nil // a store that has not answered may still be reading the event
+		return at, false, err
+	}
+	if renewed = w.Renew(); renewed {
+		w.event[0].Data, w.event[0].Payload = nil, nil // they may be large; the rest is written anew
+	} else {
+		st.write = nil
+	}
 	st.recorded(at)
-	return at, nil
+	return at, renewed, nil
 }
 
 // recordBegin records that a body is about to run.
@@ -66,7 +78,24 @@ func (st *step) end() {
 	reusable := st.reusable
 	st.call.scope.end()
 	if reusable {
-		*st = step{}
+		st.renew()
 		steps.Put(st)
 	}
+}
+
+// renew makes st a new step. To clear all of it would cost the collector more than all the rest
+// of a step: so what only some steps have is cleared only if this one has it.
+func (st *step) renew() {
+	if st.tried {
+		st.code.renew()
+	}
+	if st.call.rec != nil || st.call.codeless != nil || st.given != nil || st.input != nil || st.failures != nil ||
+		st.tx != nil || st.saved != nil || st.spans != nil {
+		*st = step{write: st.write, code: st.code}
+		return
+	}
+	c := &st.call
+	c.scope, c.ordinal, c.draws, c.placed, c.limited = nil, 0, 0, false, false // key and name are set by every call
+	st.relaxed, st.long, st.once, st.cutOff, st.unseen, st.reusable = false, false, false, false, false, false
+	st.tried, st.start = false, 0
 }

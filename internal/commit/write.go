@@ -43,6 +43,7 @@ type Write struct {
 	Then func(error)
 
 	stashed  bool // its events were handed to Stash
+	unsure   bool // the store did not say at once what became of it
 	admitted bool
 	settled  bool
 	err      error
@@ -59,6 +60,19 @@ func (w *Write) At() store.Time { return w.at }
 // Admitted reports whether the write got its place in the log, once Commit has
 // returned. A write that did not is settled without a call of Then.
 func (w *Write) Admitted() bool { return w.admitted }
+
+// Renew makes w, which had nothing but events and is durable, ready to be another such write, in the
+// same memory. It reports false, and does nothing, if the store may still be reading that.
+func (w *Write) Renew() bool {
+	if w.unsure || w.err != nil || !w.settled {
+		return false
+	}
+	if w.Row != nil || w.reply != nil {
+		w.Row, w.reply = nil, nil // only if need be: the collector makes each such write dear
+	}
+	w.admitted, w.settled, w.chosen, w.Alone, w.at, w.bytes = false, false, false, false, 0, 0
+	return true
+}
 
 // Ends reports whether w begins a generation or ends the run: the only writes
 // of a run whose leftovers were stopped.

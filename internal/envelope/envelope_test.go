@@ -82,6 +82,28 @@ func TestAFormatFromTheFutureIsRefusedByBothNumbers(t *testing.T) {
 	require.ErrorContains(t, err, "format 7 is newer than format 1")
 }
 
+func TestTheMemoryOfAnEnvelopeThatNobodyKeepsIsUsedAgain(t *testing.T) {
+	var space envelope.Space
+	start := envelope.StartOf(envelope.Prefix("json", "int", 1))
+	made := func(n int64) []byte {
+		return space.Took(start.AppendInt(space.Take(start.Len()+envelope.IntRoom), n))
+	}
+	for n := range int64(20) {
+		kept, returned := made(n), made(n)
+		space.Return(returned)
+		next := made(n + 1)
+		require.Same(t, &returned[0], &next[0])
+		space.Return(kept) // it is not the last one
+		space.Return(nil)
+		after := made(n + 2)
+		for i, b := range [][]byte{kept, next, after} {
+			payload, ok := start.Open(b)
+			require.True(t, ok)
+			require.Equal(t, strconv.FormatInt(n+int64(i), 10), string(payload))
+		}
+	}
+}
+
 func FuzzOpen(f *testing.F) {
 	f.Add([]byte("hf1 json int@1 - - 00000000\n"))
 	f.Add(envelope.Seal(envelope.Prefix("json", "main.T", 2), []byte(`{"a":1}`)))

@@ -55,52 +55,70 @@ func (c JSON) Decode(data []byte, v any) error {
 // intStart begins the envelopes of the most common small result.
 var intStart = envelope.StartOf(envelope.Prefix("json", "int", 1))
 
+// Results is the memory for the results of one scope, which are encoded one after the other by one
+// Sealer, most of them of one type. The zero value is ready for use.
+type Results struct {
+	Space envelope.Space
+	of    any // a nil pointer to the last type
+	info  *typeInfo
+}
+
 // Encode returns the envelope of v, whose encoding may have up to limit bytes, and the
 // value as a replay will see it: v itself if the round trip is provably the identity,
 // otherwise the decoded encoding. A value of an empty struct type has no envelope. The
 // error is a *SizeError for a value that is too large.
 func Encode[T any](s *Sealer, limit int, v T) (env []byte, seen T, err error) {
-	return EncodeAt(s, limit, &v, nil)
-}
-
-// EncodeAt is Encode for a value behind a pointer, which it does not change. A small envelope
-// has its memory from space; nil: it has its own.
-func EncodeAt[T any](s *Sealer, limit int, v *T, space *envelope.Space) (env []byte, seen T, err error) {
-	if err := s.Ready(); err != nil {
+	if env, err = EncodeAt(s, limit, &v, nil); err != nil {
 		return nil, seen, err
 	}
-	t := reflect.TypeFor[T]()
-	if t.Size() == 0 && t.Kind() == reflect.Struct {
-		return nil, *v, nil // no result: nothing to keep
+	return env, v, nil
+}
+
+// EncodeAt is Encode for a value behind a pointer, which it makes what a replay will see. r may be
+// nil.
+func EncodeAt[T any](s *Sealer, limit int, v *T, r *Results) (env []byte, err error) {
+	if err := s.Ready(); err != nil {
+		return nil, err
+	}
+	if r == nil {
+		r = &Results{}
 	}
 	// By its address, so that an int in an interface does not match.
 	if n, ok := any(v).(*int); ok && s.plainJSON {
 		// The most common small result, without reflection.
-		return space.Took(intStart.AppendInt(space.Take(intStart.Len()+envelope.IntRoom), int64(*n))), *v, nil
+		return r.Space.Took(intStart.AppendInt(r.Space.Take(intStart.Len()+envelope.IntRoom), int64(*n))), nil
 	}
-	info := s.infoOf(t)
-	if s.plainJSON && info.flat != nil {
-		if env, ok := info.sealFlat(reflect.ValueOf(v).Elem(), limit, space); ok {
-			return env, *v, nil
+	if of := any((*T)(nil)); r.of != of {
+		t := reflect.TypeFor[T]()
+		if t.Size() == 0 && t.Kind() == reflect.Struct {
+			return nil, nil // no result: nothing to keep
+		}
+		r.of, r.info = of, s.infoOf(t)
+	}
+	if s.plainJSON && r.info.flat != nil {
+		if env, ok := r.info.sealFlat(reflect.ValueOf(v).Elem(), limit, &r.Space); ok {
+			return env, nil
 		}
 	}
-	return encode(s, info, limit, v)
+	return encode(s, r.info, limit, v)
 }
 
 // encode is EncodeAt by the codec. It is apart because what it decodes into has memory of its own.
-func encode[T any](s *Sealer, info *typeInfo, limit int, v *T) (env []byte, seen T, err error) {
+func encode[T any](s *Sealer, info *typeInfo, limit int, v *T) (env []byte, err error) {
 	data, err := s.encoded(info, *v, limit)
 	if err != nil {
-		return nil, seen, err
+		return nil, err
 	}
 	env = envelope.Seal(s.prefixOf(info), data)
 	if s.plainJSON && info.exact && !(info.exactText && bytes.Contains(data, []byte(`\ufffd`))) {
-		return env, *v, nil
+		return env, nil
 	}
+	var seen T
 	if err := unmarshal(s.reader.own, info, data, &seen); err != nil {
-		return nil, seen, fmt.Errorf("it is encoded but cannot be decoded again: %w", err)
+		return nil, fmt.Errorf("it is encoded but cannot be decoded again: %w", err)
 	}
-	return env, seen, nil
+	*v = seen
+	return env, nil
 }
 
 // sealFlat returns the envelope of v, which is plain JSON and decodes to v; ok is false if that

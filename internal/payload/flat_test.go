@@ -74,9 +74,10 @@ func (o *own) UnmarshalText([]byte) error { *o = 7; return nil }
 func encodesAlike[T any](t require.TestingT, v T) {
 	s, err := payload.New(payload.Options{Codec: payload.JSON{}, CompressAbove: -1, Limits: store.DefaultLimits()})
 	require.NoError(t, err)
-	var space envelope.Space
+	var results payload.Results
 	for range 3 { // the first one is the one that finds no room
-		env, seen, err := payload.EncodeAt(s, s.Limit(), &v, &space)
+		seen := v
+		env, err := payload.EncodeAt(s, s.Limit(), &seen, &results)
 		want, fault := json.Marshal(v)
 		if fault != nil {
 			require.Error(t, err)
@@ -92,7 +93,7 @@ func encodesAlike[T any](t require.TestingT, v T) {
 			require.Equal(t, math.Signbit(f), math.Signbit(any(seen).(float64)))
 		}
 		if n := len(want); typ != "int" { // every limit has room for an int
-			_, _, err = payload.EncodeAt(s, n-1, &v, &space)
+			_, err = payload.EncodeAt(s, n-1, &v, &results)
 			require.ErrorIs(t, err, store.ErrTooLarge)
 		}
 	}
@@ -151,20 +152,30 @@ func TestAnEnvelopeIsNotOverwrittenByTheNext(t *testing.T) {
 	s, err := payload.New(payload.Options{Codec: payload.JSON{}, CompressAbove: -1, Limits: store.DefaultLimits()})
 	require.NoError(t, err)
 	rapid.Check(t, func(t *rapid.T) {
-		var space envelope.Space
+		var results payload.Results
 		var envs [][]byte
 		var want []string
 		for i := range rapid.IntRange(1, 200).Draw(t, "values") {
 			var env []byte
 			var err error
 			if text := rapid.StringN(0, -1, 2000).Draw(t, "text"); i%3 == 0 {
-				env, _, err = payload.EncodeAt(s, s.Limit(), &i, &space)
+				env, err = payload.EncodeAt(s, s.Limit(), &i, &results)
 			} else {
-				env, _, err = payload.EncodeAt(s, s.Limit(), &text, &space)
+				env, err = payload.EncodeAt(s, s.Limit(), &text, &results)
 			}
 			require.NoError(t, err)
-			envs, want = append(envs, env), append(want, string(env))
+			want = append(want, string(env))
+			envs = append(envs, env)
 			_ = append(env, "what a caller appends is not another's"...)
+			switch rapid.IntRange(0, 3).Draw(t, "return") {
+			case 0: // nobody keeps it
+				results.Space.Return(env)
+				envs, want = envs[:len(envs)-1], want[:len(want)-1]
+			case 1: // only the last one can be returned
+				if len(envs) > 1 {
+					results.Space.Return(envs[len(envs)-2])
+				}
+			}
 		}
 		for i := range envs {
 			require.Equal(t, want[i], string(envs[i]))

@@ -60,7 +60,9 @@ func (l *Log) Append(e *store.Event, epoch int64) {
 	}
 	if n := len(e.Key) + len(e.Data) + len(e.Payload); n <= maxTogether {
 		rec.begin = uint32(len(p.text))
-		p.text = append(append(append(p.text, e.Key...), e.Data...), e.Payload...)
+		p.text = append(p.text, e.Key...)
+		p.text = append(p.text, e.Data...)
+		p.text = append(p.text, e.Payload...)
 	} else {
 		rec.begin, rec.apart = uint32(len(p.large)), true
 		p.large = append(p.large, append(append(append(make([]byte, 0, n), e.Key...), e.Data...), e.Payload...))

@@ -1,0 +1,81 @@
+package durable_test
+
+import (
+	"context"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/holdfast-dev/holdfast/durable"
+	"github.com/holdfast-dev/holdfast/store"
+)
+
+// A store may go on reading a change whose outcome it does not know: the memory of that change
+// is not used for later steps, also when the change was durable at the next try.
+func TestWhatAStoreHasNotAnsweredIsNotOverwritten(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		wf := durable.Define("w", func(ctx context.Context, n int) (int, error) {
+			for i := range n {
+				if _, err := durable.Step(ctx, "a", func(context.Context) (string, error) { return strings.Repeat(string(rune('a'+i)), 20), nil }); err != nil {
+					return 0, err
+				}
+			}
+			return n, nil
+		})
+		w.serve(t, wf)
+		var given, copies []store.Change
+		unanswered := 0
+		w.disk.tamper(func(batch []store.Change, forward func() []error) []error {
+			if ev := batch[0].Events; len(ev) == 1 && ev[0].Type == store.StepCompleted && ev[0].Seq%3 == 0 && unanswered < int(ev[0].Seq) {
+				unanswered = int(ev[0].Seq)
+				given, copies = append(given, batch[0]), append(copies, copyOf(batch)...)
+				return all(batch, store.ErrUnknown)
+			}
+			return forward()
+		})
+		_, err := run(t, w, wf, "r", 12)
+		require.NoError(t, err)
+		require.Len(t, given, 4)
+		for i := range given {
+			require.Equal(t, copies[i].Events, given[i].Events)
+		}
+	})
+}
+
+// Steps whose results have different types, sizes and outcomes take turns in one scope, and so in
+// the same memory.
+func TestStepsThatTakeTurnsKeepTheirResults(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		long := strings.Repeat("l", 2000)
+		wf := durable.Define("w", func(ctx context.Context, n int) (bool, error) {
+			for i := range n {
+				num, err := durable.Step(ctx, "int", func(context.Context) (int, error) { return i, nil })
+				require.Equal(t, []any{i, nil}, []any{num, err})
+				flat, err := durable.Step(ctx, "struct", func(context.Context) (benchReceipt, error) { return benchReceipt{Amount: int64(i)}, nil })
+				require.Equal(t, []any{benchReceipt{Amount: int64(i)}, nil}, []any{flat, err})
+				text, err := durable.Step(ctx, "text", func(context.Context) (string, error) { return long[:i*50], nil })
+				require.Equal(t, []any{long[:i*50], nil}, []any{text, err})
+				again, err := durable.Retry(ctx, "again", durable.Policy{MaxAttempts: 2}, func(ctx context.Context) (*int, error) {
+					if durable.Attempt(ctx).Number == 1 {
+						return nil, errDisk
+					}
+					return &i, nil
+				})
+				require.NoError(t, err)
+				require.Equal(t, i, *again)
+				none, err := durable.Step(ctx, "none", func(context.Context) (*int, error) { return nil, nil })
+				require.Equal(t, []any{(*int)(nil), nil}, []any{none, err})
+				nothing, err := durable.Step(ctx, "nothing", func(context.Context) (int, error) { return 7, errDisk })
+				require.Zero(t, nothing)
+				require.ErrorContains(t, err, errDisk.Error())
+				require.NoError(t, durable.Do(ctx, "do", func(context.Context) error { return nil }))
+			}
+			return true, nil
+		})
+		w.serve(t, wf)
+		ok, err := run(t, w, wf, "r", 5)
+		require.NoError(t, err)
+		require.True(t, ok)
+	})
+}
