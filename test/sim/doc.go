@@ -15,6 +15,8 @@
 //	clock.go      the clock of the store, which drifts and jumps
 //	localclock.go the clocks of each process, which drift, are set, and stand still; what must not depend on them
 //	operator.go   what people do to runs
+//	begin.go      how root runs are started; carry.go copies, verifies and mends them while they go on
+//	ask.go        requests and their answers, what runs publish, and effects that Reconcile asks for
 //	deploy.go     a second build of the program, rolled forth and back; which runs fit which
 //	ledger.go     what bodies did and calls returned; told.go what people were told
 //	check.go      what must hold at the end
