@@ -57,10 +57,11 @@ func New() (*Cluster, error) { return newCluster(tempDir) }
 
 // NewForTests is New with the data in memory where there is room: the tests make
 // databases and schemas by the hundred, and their files cost more than the tests.
-// The settings are the same, and a killed server finds its data again.
-func NewForTests() (*Cluster, error) { return newCluster(memoryDir) }
+// A killed server finds its data again, as that of New does. It does not analyze tables
+// on its own: each time it does, every session plans its statements anew.
+func NewForTests() (*Cluster, error) { return newCluster(memoryDir, "autovacuum=off") }
 
-func newCluster(makeDir func(*account) (string, error)) (*Cluster, error) {
+func newCluster(makeDir func(*account) (string, error), settings ...string) (*Cluster, error) {
 	bin, err := binaries()
 	if err != nil {
 		return nil, err
@@ -73,7 +74,7 @@ func newCluster(makeDir func(*account) (string, error)) (*Cluster, error) {
 	if err != nil {
 		return nil, err
 	}
-	c := &Cluster{bin: bin, dir: dir, as: as, password: rand.Text()}
+	c := &Cluster{bin: bin, dir: dir, as: as, password: rand.Text(), settings: settings}
 	if err := c.init(); err != nil {
 		_ = os.RemoveAll(dir)
 		return nil, err
@@ -84,7 +85,7 @@ func newCluster(makeDir func(*account) (string, error)) (*Cluster, error) {
 			break
 		}
 		if err = c.start(); err == nil {
-			c.cheapPassword()
+			c.prepare()
 			return c, nil
 		}
 	}
@@ -92,11 +93,12 @@ func newCluster(makeDir func(*account) (string, error)) (*Cluster, error) {
 	return nil, err
 }
 
-// cheapPassword stores the password as MD5 instead of SCRAM, whose thousands of
+// prepare stores the password as MD5 instead of SCRAM, whose thousands of
 // hashes made up half the processor time of a connection. A server that refuses
-// MD5 keeps what it has, and is slower.
-func (c *Cluster) cheapPassword() {
-	db, err := sql.Open("postgres", With(c.DSN(), "password_encryption", "md5"))
+// MD5 keeps what it has, and is slower. The connection is to the template, which
+// has caches from then on: see fresh.
+func (c *Cluster) prepare() {
+	db, err := sql.Open("postgres", With(With(c.DSN(), "password_encryption", "md5"), "dbname", "template1"))
 	if err != nil {
 		return
 	}

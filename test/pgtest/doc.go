@@ -11,7 +11,7 @@
 // closes, whatever the reason, it stops the server and removes the data. On
 // Linux the data are in memory where 6 GiB are free and TMPDIR names no other
 // place. Where 12 GiB are free, cmd/withpostgres makes the tests' temporary
-// files there too.
+// files there too. Servers for tests neither vacuum nor analyze on their own.
 //
 // The server binaries are looked for on PATH, where pg_config points, and in
 // the directories of the usual packages. Where there are none, a root user of a
