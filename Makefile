@@ -7,8 +7,9 @@ WITH_PG     ?= $(GO) run ./test/pgtest/cmd/withpostgres
 # What make test runs, and which of that first.
 TESTS       ?= ./...
 ORDER       ?= $(if $(filter ./...,$(TESTS)),$$($(GO) run ./test/order))
-# Test binaries need no debugger's tables, and linking those takes half of the time.
-LINK        ?= '-ldflags=-s -w'
+# Test binaries need no debugger's tables: linking those takes half of the time, and making
+# them for our own packages, which lint compiles too, a fifth.
+LINK        ?= '-ldflags=-s -w' '-gcflags=github.com/holdfast-dev/holdfast/...=-dwarf=false'
 # The worlds of make sim and make mutants.
 SEEDS       ?= 10000
 FIRST       ?= 1
@@ -43,6 +44,7 @@ test: ## run all tests, on memory, SQLite and a real PostgreSQL
 	$(WITH_PG) $(GO) test $(LINK) -vet=all -timeout 15m $(ORDER) $(TESTS)
 	@$(GO) run ./test/leftout
 
+lint: export GOFLAGS := $(GOFLAGS) $(LINK)
 lint: ## check formatting, go vet, staticcheck, and the examples with durablevet
 	@unformatted=$$(gofmt -l $$(git ls-files '*.go')); \
 	if [ -n "$$unformatted" ]; then echo "gofmt -w these files:"; echo "$$unformatted"; exit 1; fi
