@@ -53,6 +53,7 @@ type Heart struct {
 func New(o Options) *Heart {
 	h := &Heart{options: o, now: make(chan struct{}, 1), times: make(chan struct{}, 1), openedAt: time.Now()}
 	h.pulses.ready = make(chan struct{}, 1)
+	h.Clock.Start(h.openedAt) // until Register the wall clock is all that is known
 	return h
 }
 

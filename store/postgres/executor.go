@@ -310,13 +310,10 @@ func (s *Store) retry(ctx context.Context, f func(*wire) error, final func(error
 	start, cause := time.Now(), error(nil)
 	for try := 0; ; try++ {
 		err := s.write(ctx, f)
-		if err == nil {
-			return nil
-		}
-		if final(err) || time.Since(start) > patience {
+		switch {
+		case err == nil || final(err) || time.Since(start) > patience:
 			return after(cause, err)
-		}
-		if ctx.Err() == nil {
+		case ctx.Err() == nil:
 			cause = err
 		}
 		if e := pause(ctx, s.closing, jitter(try)); e != nil {
