@@ -487,9 +487,9 @@ func (a *adversity) api(wfs map[string]*durable.Workflow[int, int], eng *durable
 		}
 		a.tells(forget)
 		if act == "jump" {
-			_, err = op.Jump(ctx, id, at, operate.JumpOptions{Force: which%2 == 0})
+			_, _ = op.Jump(ctx, id, at, operate.JumpOptions{Force: which%2 == 0})
 		} else {
-			_, err = op.Resume(ctx, id, operate.ResumeOptions{FromCheckpoint: at, ResetFailures: which%2 == 0, Force: which%3 == 0})
+			_, _ = op.Resume(ctx, id, operate.ResumeOptions{FromCheckpoint: at, ResetFailures: which%2 == 0, Force: which%3 == 0})
 		}
 		a.tells(forget)
 	case act == "ask":

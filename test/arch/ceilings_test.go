@@ -14,7 +14,7 @@ import (
 // prints the figures of today. Lines, and references upward where there are many, are rounded up, so that a repair has room.
 var (
 	packageCeilings = map[string]struct{ files, lines, upward, longestFile, longestFunc int }{
-		"durable":          {86, 17310, 137, 530, 80},
+		"durable":          {86, 17350, 137, 530, 80},
 		"operate":          {29, 6000, 3, 545, 70},
 		"internal/claims":  {23, 3150, 6, 330, 47},
 		"internal/commit":  {16, 2220, 7, 380, 47},
@@ -25,7 +25,7 @@ var (
 		"store":            {23, 3010, 4, 353, 55},
 		"store/memory":     {14, 1500, 5, 199, 42},
 		"store/sqlite":     {42, 7250, 25, 412, 45},
-		"store/postgres":   {45, 9200, 36, 494, 56},
+		"store/postgres":   {45, 9210, 36, 494, 56},
 
 		"cli/internal/show":   {14, 1000, 0, 190, 66},
 		"cli/internal/target": {11, 2600, 10, 540, 54},
