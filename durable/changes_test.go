@@ -298,7 +298,7 @@ func (x *trial) everywhere(t *testing.T) (points int) {
 	pass()
 	// Of what goes on at once, one may be done in each write before the other has begun: then
 	// no moment shows the edit, and another run has other moments.
-	for again := 0; x.beside && stops && stopped == 0 && again < 20; again++ {
+	for again := 0; stops && stopped == 0 && again < 20; again++ {
 		pass()
 	}
 	t.Logf("%d moments: %d go on, %d stop", points, points-stopped, stopped)
