@@ -126,7 +126,7 @@ func (st *step) endBadly(ctx context.Context, a *attempt, output []byte, took ti
 		return 0, 0, stopped
 	}
 	if wait, again := st.repeats(a, err); again {
-		end.Outcome = telemetry.OutcomeStopped
+		end.Outcome, st.ended = telemetry.OutcomeStopped, time.Time{} // it is not recorded
 		st.report(ctx, end)
 		return n, wait, nil
 	}
@@ -441,6 +441,7 @@ func (st *step) succeed(a *attempt, payload []byte, took time.Duration) error {
 func (st *step) stash(ev store.Event) error {
 	r := st.call.scope.run
 	at, full := r.stash(ev)
+	st.ended = time.Time{}
 	st.recorded(at)
 	if full {
 		return r.flush()

@@ -8,7 +8,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// A field that renew forgets would reach the next step. Those that each call sets are not cleared.
+// A field that renew forgets would reach the next step. Those that each call sets are not cleared, and
+// neither is the end of an attempt, which is forgotten once it is recorded.
 func TestAStepThatIsUsedAgainHasNothingOfTheLastOne(t *testing.T) {
 	set := map[string]bool{"call.key": true, "call.name": true, "policy": true, "ended": true, "write": true, "code": true}
 	var names []string

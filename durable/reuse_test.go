@@ -2,8 +2,10 @@ package durable_test
 
 import (
 	"context"
+	"runtime"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -77,5 +79,60 @@ func TestStepsThatTakeTurnsKeepTheirResults(t *testing.T) {
 		ok, err := run(t, w, wf, "r", 5)
 		require.NoError(t, err)
 		require.True(t, ok)
+	})
+}
+
+// The end of a body that ran before, in the same memory or in the same step, is not the time of an
+// outcome that no body has returned.
+func TestAnOutcomeWithoutAnEndOfABodyHappensNow(t *testing.T) {
+	failedAt := func(t *testing.T, w *world) time.Duration {
+		t.Helper()
+		events := w.events("r")
+		for _, e := range events {
+			if e.Type == store.StepFailed {
+				require.Equal(t, e.At.Sub(events[0].At), e.Active)
+				return e.Active
+			}
+		}
+		t.Fatalf("no step has failed: %v", w.story("r"))
+		return 0
+	}
+	t.Run("after a relaxed step", func(t *testing.T) {
+		inWorld(t, func(t *testing.T, w *world) {
+			wf := durable.Define("w", func(ctx context.Context, _ int) (int, error) {
+				for range 20 {
+					if err := durable.Do(ctx, "cheap", func(context.Context) error { return nil }, durable.Relaxed()); err != nil {
+						return 0, err
+					}
+				}
+				return 0, durable.Do(ctx, "exits", func(context.Context) error {
+					time.Sleep(time.Hour)
+					runtime.Goexit()
+					return nil
+				})
+			})
+			w.serve(t, wf)
+			_, err := run(t, w, wf, "r", 0)
+			require.ErrorContains(t, err, "Goexit")
+			require.Equal(t, time.Hour, failedAt(t, w))
+		})
+	})
+	t.Run("after an attempt that does not count", func(t *testing.T) {
+		inWorld(t, func(t *testing.T, w *world) {
+			wf := durable.Define("w", func(ctx context.Context, _ int) (int, error) {
+				return durable.Retry(ctx, "s", durable.Policy{MaxAttempts: 2, Deadline: 30 * time.Minute}, func(ctx context.Context) (int, error) {
+					<-ctx.Done()
+					return 0, context.Cause(ctx)
+				})
+			})
+			w.boot(t, with(wf))
+			h := start(t, w, wf, "r", 0)
+			w.disk.tamperCalls(func(string, func() error) error { return errDisk })
+			pass(time.Hour)
+			w.disk.tamperCalls(nil)
+			_, err := h.Wait(w.ctx())
+			require.ErrorIs(t, err, context.DeadlineExceeded)
+			require.GreaterOrEqual(t, failedAt(t, w), time.Hour)
+		})
 	})
 }
