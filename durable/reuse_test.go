@@ -45,6 +45,45 @@ func TestWhatAStoreHasNotAnsweredIsNotOverwritten(t *testing.T) {
 	})
 }
 
+// That holds too if the store then refuses a change of several writes, and each of these is durable
+// by a change of its own.
+func TestWhatAStoreHasNotAnsweredIsNotOverwrittenThoughItIsRefusedThen(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		wf := durable.Define("w", func(ctx context.Context, n int) (int, error) {
+			for i := range n {
+				var o []durable.StepOption
+				if i%2 == 0 {
+					o = append(o, durable.Relaxed())
+				}
+				if _, err := durable.Step(ctx, "a", func(context.Context) (string, error) { return strings.Repeat(string(rune('a'+i)), 20), nil }, o...); err != nil {
+					return 0, err
+				}
+			}
+			return n, nil
+		})
+		w.serve(t, wf)
+		var given, copies []store.Change
+		tries := map[int64]int{}
+		w.disk.tamper(func(batch []store.Change, forward func() []error) []error {
+			ev := batch[0].Events
+			if len(ev) != 2 || ev[1].Type != store.StepCompleted {
+				return forward()
+			}
+			if tries[ev[0].Seq]++; tries[ev[0].Seq] > 1 {
+				return all(batch, store.ErrTooLarge)
+			}
+			given, copies = append(given, batch[0]), append(copies, copyOf(batch)...)
+			return all(batch, store.ErrUnknown)
+		})
+		_, err := run(t, w, wf, "r", 12)
+		require.NoError(t, err)
+		require.Len(t, given, 6)
+		for i := range given {
+			require.Equal(t, copies[i].Events, given[i].Events)
+		}
+	})
+}
+
 // Steps whose results have different types, sizes and outcomes take turns in one scope, and so in
 // the same memory.
 func TestStepsThatTakeTurnsKeepTheirResults(t *testing.T) {

@@ -57,7 +57,7 @@ const maxFlightEvents = 32
 // settle answers the callers that wait for the flight.
 func (f *flight) settle(err error) {
 	for i, w := range f.writes {
-		w.unsure = f.sent.unknown
+		w.unsure = w.unsure || f.sent.unknown
 		w.settle(err)
 		f.writes[i] = nil
 	}

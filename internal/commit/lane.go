@@ -1,6 +1,7 @@
 package commit
 
 import (
+	"errors"
 	"math"
 	"slices"
 	"sync/atomic"
@@ -81,12 +82,17 @@ type leading struct {
 	ids     map[string]struct{} // of the runs in flights, unless there is only one
 }
 
-// forget lets go of the runs and the changes of a batch that is over: each may keep much, and a batch
-// as large may not come again.
-func (l *leading) forget() {
+// forget lets go of the runs and the changes of a batch that has these answers: each may keep much, and
+// a batch as large may not come again.
+func (l *leading) forget(errs []error) {
 	clear(l.flights)
+	l.flights = l.flights[:0]
+	if slices.ContainsFunc(errs, func(err error) bool { return errors.Is(err, store.ErrUnknown) }) {
+		l.batch = nil // the store may still be reading it
+		return
+	}
 	clear(l.batch)
-	l.flights, l.batch = l.flights[:0], l.batch[:0]
+	l.batch = l.batch[:0]
 }
 
 // build returns the changes of the flights.

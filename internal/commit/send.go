@@ -61,7 +61,7 @@ func (c *Committer) hear(l *leading, began time.Duration, errs []error) {
 	c.paces.add(ended, ended-began)
 	l.sentAt.Store(0)
 	c.settle(l.flights, errs)
-	l.forget()
+	l.forget(errs)
 }
 
 // gather lets the callers of the last batch come back before the next batch is

@@ -60,7 +60,7 @@ func (c *Committer) refuse(lg *Log, err error) {
 		return
 	}
 	for _, w := range lg.flight.writes {
-		w.Alone = true
+		w.Alone, w.unsure = true, w.unsure || lg.flight.sent.unknown
 	}
 	lg.putBack()
 	if c.stop.Err() != nil {

@@ -43,7 +43,7 @@ type Write struct {
 	Then func(error)
 
 	stashed  bool // its events were handed to Stash
-	unsure   bool // the store did not say at once what became of it
+	unsure   bool // an answer of the store has left open what became of it
 	admitted bool
 	settled  bool
 	err      error
