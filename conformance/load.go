@@ -310,6 +310,7 @@ func loadGiven(t *T) {
 		require.Equal(t, []store.Message{message}, t.all(reader, "other").Inbox, "S17: the bytes of a message are the caller's again")
 	}
 	require.ErrorIs(t, t.tryHold(s, "desk"), store.ErrOccupied, "S17: the keys are the caller's again")
+	checkpointsGiven(t, d, s, w)
 
 	served := []store.Served{{Workflow: workflow, Versions: []string{version}}}
 	_, err := s.Beat(t.Context(), store.Executor{ID: "a", Lease: longLease, Serves: served})
@@ -326,6 +327,27 @@ func loadGiven(t *T) {
 	require.Len(t, runs, 1)
 	spoil(claim.Data)
 	require.Equal(t, `{"by":"a"}`, string(t.row(s, "r").Last.Data), "S17: the data of a claim are the caller's again")
+}
+
+// checkpointsGiven does so with the usual checkpoints, which are nothing but events: a caller uses all
+// of their memory for the next one.
+func checkpointsGiven(t *T, d *Data, s store.Store, w *writer) {
+	for n := 1; n <= 2; n++ {
+		plain := w.append([]store.Event{step("plain"), step("and another")}[:n]...)
+		want := stored(plain)
+		for i := range want {
+			want[i].Payload = bytes.Clone(want[i].Payload)
+		}
+		w.must(s, plain)
+		for i := range plain.Events {
+			clear(plain.Events[i].Payload)
+		}
+		clear(plain.Events)
+		for _, reader := range []store.Store{s, t.handle(d)} {
+			got := t.all(reader, "r").Events
+			require.Equal(t, want, got[len(got)-n:], "S17: the events of a checkpoint are the caller's again")
+		}
+	}
 }
 
 // loadReturned overwrites everything that was returned to it.

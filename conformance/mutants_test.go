@@ -394,6 +394,50 @@ func keepsSlices() func(store.Store) store.Store {
 	}
 }
 
+// keepsPlainEvents keeps only the list of events of a change that is nothing but events, and copies
+// their bytes.
+func keepsPlainEvents() func(store.Store) store.Store {
+	var mu sync.Mutex
+	given := make(map[string]*store.Event) // run and seq to the caller's event
+	return func(s store.Store) store.Store {
+		return altered{
+			Store: s,
+			commit: func(next store.Store, ctx context.Context, batch []store.Change) []error {
+				mu.Lock()
+				defer mu.Unlock()
+				for _, c := range batch {
+					for i := range c.Events {
+						if e := &c.Events[i]; c.Plain() {
+							given[fmt.Sprint(c.RunID, "/", e.Seq)] = e
+						}
+					}
+				}
+				return next.Commit(ctx, batch)
+			},
+			load: func(next store.Store, ctx context.Context, id string, c store.Cursor) (*store.History, error) {
+				h, err := next.Load(ctx, id, c)
+				if err != nil {
+					return nil, err
+				}
+				inner := h.Events
+				h.Events = func(yield func(store.Event, error) bool) {
+					for e, err := range inner {
+						mu.Lock()
+						if p, ok := given[fmt.Sprint(id, "/", e.Seq)]; ok {
+							e.Type, e.Key = p.Type, p.Key
+						}
+						mu.Unlock()
+						if !yield(e, err) {
+							return
+						}
+					}
+				}
+				return h, nil
+			},
+		}
+	}
+}
+
 func keepsMaps() func(store.Store) store.Store {
 	var mu sync.Mutex
 	given := make(map[string]map[string]string)
@@ -946,6 +990,7 @@ func mutants() []mutant {
 		{"leaks a connection by a range that is broken off", "S27", "broken off holds nothing", leaksConnections},
 		{"locks writers out while events are ranged over", "S27", "events are written while", locksWriters},
 		{"keeps the caller's slices", "S17", "what was given is the caller's", keepsSlices},
+		{"keeps the caller's list of a checkpoint", "S17", "what was given is the caller's", keepsPlainEvents},
 		{"keeps the caller's maps", "S17", "what was given is the caller's", keepsMaps},
 		{"hands out its own events", "S17", "what was returned is the caller's own", handsOutItsOwn},
 		{"reads the whole log as a lineage", "S4", "a history holds the lineage", with(altered{load: func(next store.Store, ctx context.Context, id string, c store.Cursor) (*store.History, error) {
