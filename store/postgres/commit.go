@@ -124,14 +124,14 @@ func (s *Store) carryOut(ctx context.Context, members []*member) {
 			}
 		}
 		// Sending each member alone finds the one that makes the rest fail (S2).
-		alone := f == faultData || f == faultOther || (f != faultLost && f != faultBusy && !locked && try >= 3)
+		alone := f.lasts() || (f != faultLost && f != faultBusy && !locked && try >= 3)
 		if alone && len(todo) > 1 && ctx.Err() == nil && !errors.Is(err, store.ErrClosed) {
 			for _, m := range todo {
 				s.carryOut(ctx, []*member{m})
 			}
 			return
 		}
-		final := f == faultData || f == faultOther || (f == faultConflict && try >= 6) || time.Since(start) > patience
+		final := f.lasts() || (f == faultConflict && try >= 6) || time.Since(start) > patience
 		if !final {
 			final = pause(ctx, s.closing, jitter(try)) != nil
 		}

@@ -42,6 +42,9 @@ const (
 	faultData           // the server refuses a value
 )
 
+// lasts reports whether to do the same again comes to the same.
+func (f fault) lasts() bool { return f == faultOther || f == faultData }
+
 // faultOf classifies an error.
 func faultOf(err error) fault {
 	if _, ok := errors.AsType[*lostError](err); ok {
@@ -122,7 +125,8 @@ func described(what string, err error) error {
 
 // after adds to the end of a context, or of the store, why the last attempt before it failed.
 func after(cause, err error) error {
-	if ended := errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) || errors.Is(err, store.ErrClosed); cause == nil || !ended {
+	ended := errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) || errors.Is(err, store.ErrClosed)
+	if cause == nil || !ended {
 		return err
 	}
 	return fmt.Errorf("%w; before that: %v", err, cause)

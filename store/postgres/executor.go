@@ -302,7 +302,7 @@ func (s *Store) Executors(ctx context.Context) ([]store.Executor, error) {
 // again runs f, which must be safe to repeat, until it succeeds or fails with an
 // error that repeating does not cure.
 func (s *Store) again(ctx context.Context, f func(*wire) error) error {
-	return s.retry(ctx, f, func(err error) bool { return slices.Contains([]fault{faultOther, faultData}, faultOf(err)) })
+	return s.retry(ctx, f, func(err error) bool { return faultOf(err).lasts() })
 }
 
 // retry is again, with what is final said by the caller.

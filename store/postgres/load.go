@@ -17,7 +17,7 @@ func (s *Store) readAgain(ctx context.Context, f func() error) error {
 		if err == nil {
 			return nil
 		}
-		if k := faultOf(err); try >= 5 || k == faultOther || k == faultData || pause(ctx, s.closing, jitter(try)) != nil {
+		if try >= 5 || faultOf(err).lasts() || pause(ctx, s.closing, jitter(try)) != nil {
 			return err
 		}
 	}

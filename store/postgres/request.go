@@ -133,8 +133,7 @@ func (s *Store) drain(ctx context.Context, d *store.Drain, wait time.Duration) (
 		s.notices.tell(drafted.News())
 		return nil
 	}, func(err error) bool {
-		f := faultOf(err)
-		return f == faultOther || f == faultData || lockTimedOut(err)
+		return faultOf(err).lasts() || lockTimedOut(err)
 	})
 	return out, err
 }

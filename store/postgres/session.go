@@ -200,7 +200,7 @@ func (s *Store) reading(ctx context.Context, f func(*wire) error) error {
 		if err == nil || ctx.Err() != nil {
 			return after(cause, cmp.Or(ctx.Err(), err))
 		}
-		if k := faultOf(err); try >= 5 || k == faultOther || k == faultData {
+		if try >= 5 || faultOf(err).lasts() {
 			return err
 		}
 		cause = err

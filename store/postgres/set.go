@@ -65,7 +65,7 @@ func (s *Store) loadSet(ctx context.Context, loads []store.RunCursor, into []sto
 			return part(list, v)
 		}, ids.value(), afters.value(), tails.value(), wanted.value(), messages.value())
 	})
-	if k := faultOf(err); err != nil && len(loads) > 1 && ctx.Err() == nil && (k == faultData || k == faultOther) && !errors.Is(err, store.ErrClosed) {
+	if err != nil && len(loads) > 1 && ctx.Err() == nil && faultOf(err).lasts() && !errors.Is(err, store.ErrClosed) {
 		for i := range loads { // what one cannot be read for does not concern the others
 			s.loadSet(ctx, loads[i:i+1], into[i:i+1])
 		}
