@@ -30,21 +30,16 @@ func Events(b []byte, after int64, into []store.Event) ([]store.Event, error) {
 	into = slices.Grow(into, need.events)
 	var keys strings.Builder // whose memory stays where it is, because it is large enough
 	keys.Grow(need.keys)
-	small := make([]byte, 0, need.shared)
+	small := make(sqlstore.Room, 0, need.shared) // large enough, too
 	take := func(n int64) (part []byte) {
 		part, b = b[:n], b[n:]
 		return part
 	}
 	bytes := func(n int64) []byte {
-		switch {
-		case n < 0:
+		if n < 0 {
 			return nil
-		case n >= sqlstore.OwnBytes:
-			return append([]byte(nil), take(n)...)
 		}
-		at := len(small)
-		small = append(small, take(n)...)
-		return small[at:len(small):len(small)]
+		return small.Clone(take(n))
 	}
 	var kind store.Type
 	for len(b) > 0 {
