@@ -110,21 +110,29 @@ func (w *watched) measure(ctx context.Context, t *target, round int) error {
 		if _, err := work.block(ctx, run, blockSize); err != nil { // warm
 			return err
 		}
-		runtime.GC()
-		var before, after runtime.MemStats
-		runtime.ReadMemStats(&before)
-		took, err := work.block(ctx, run, engineSteps)
-		if err != nil {
+		if err := w.add(func() (time.Duration, error) { return work.block(ctx, run, engineSteps) }); err != nil {
 			return err
 		}
-		runtime.ReadMemStats(&after)
-		w.nanos = append(w.nanos, float64(took)/float64(time.Nanosecond)/engineSteps)
-		w.allocs = append(w.allocs, float64(after.Mallocs-before.Mallocs)/engineSteps)
 		close(work.blocks)
 		_, err = run.Wait(ctx)
 		return err
 	})
 	return errors.Join(err, stop(ctx), s.Close())
+}
+
+// add measures a block, which says how long it took.
+func (w *watched) add(block func() (time.Duration, error)) error {
+	runtime.GC()
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
+	took, err := block()
+	if err != nil {
+		return err
+	}
+	runtime.ReadMemStats(&after)
+	w.nanos = append(w.nanos, float64(took)/float64(time.Nanosecond)/engineSteps)
+	w.allocs = append(w.allocs, float64(after.Mallocs-before.Mallocs)/engineSteps)
+	return nil
 }
 
 // forgetful is an exporter that costs nothing, so that only the library and the SDK are

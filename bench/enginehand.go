@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"runtime"
 	"strconv"
 	"sync"
 	"sync/atomic"
@@ -239,16 +238,9 @@ func (w *watched) measureBare(t *target) (err error) {
 	if err := w.bare(ctx, blockSize); err != nil { // warm
 		return err
 	}
-	runtime.GC()
-	var before, after runtime.MemStats
-	runtime.ReadMemStats(&before)
-	began := time.Now()
-	if err := w.bare(ctx, engineSteps); err != nil {
-		return err
-	}
-	took := time.Since(began)
-	runtime.ReadMemStats(&after)
-	w.nanos = append(w.nanos, float64(took)/float64(time.Nanosecond)/engineSteps)
-	w.allocs = append(w.allocs, float64(after.Mallocs-before.Mallocs)/engineSteps)
-	return nil
+	return w.add(func() (time.Duration, error) {
+		began := time.Now()
+		err := w.bare(ctx, engineSteps)
+		return time.Since(began), err
+	})
 }

@@ -12,16 +12,27 @@ import (
 	"github.com/holdfast-dev/holdfast/store"
 )
 
-// processesByHandChild is one of the processes of PROCESSES by hand: each of its commits is a
-// checkpoint of each of its runs. It has an engine that does nothing, so that it is seen.
-func processesByHandChild(ctx context.Context, o orders, s store.Store, in io.Reader, out io.Writer) error {
+// withoutEngine has a child write by hand in the time that it is told, and says what its share was.
+// It has an engine that does nothing, so that it is seen.
+func withoutEngine(ctx context.Context, o orders, s store.Store, in io.Reader, out io.Writer, write func(h *hand, all *share, from, to time.Time) error) error {
 	var all share
 	err := unrecovered(ctx, s, func(context.Context, *durable.Engine) error {
 		from, to, err := o.told(in)
 		if err != nil {
 			return err
 		}
-		h := hand{s: s, name: o.Name}
+		return write(&hand{s: s, name: o.Name}, &all, from, to)
+	})
+	if err != nil {
+		return err
+	}
+	return json.NewEncoder(out).Encode(all)
+}
+
+// processesByHandChild is one of the processes of PROCESSES by hand: each of its commits is a
+// checkpoint of each of its runs.
+func processesByHandChild(ctx context.Context, o orders, s store.Store, in io.Reader, out io.Writer) error {
+	return withoutEngine(ctx, o, s, in, out, func(h *hand, all *share, from, to time.Time) (err error) {
 		logs := make([]*log, o.Runs)
 		for i := range logs {
 			if logs[i], err = h.create(); err != nil {
@@ -43,22 +54,12 @@ func processesByHandChild(ctx context.Context, o orders, s store.Store, in io.Re
 		}
 		return nil
 	})
-	if err != nil {
-		return err
-	}
-	return json.NewEncoder(out).Encode(all)
 }
 
 // processesAlikeChild is one of the processes of PROCESSES alike: the runs of PROCESSES from their start
 // to their end, with so many changes to a commit, of one run after the other.
 func processesAlikeChild(ctx context.Context, o orders, s store.Store, in io.Reader, out io.Writer) error {
-	var all share
-	err := unrecovered(ctx, s, func(context.Context, *durable.Engine) error {
-		from, to, err := o.told(in)
-		if err != nil {
-			return err
-		}
-		h := hand{s: s, name: o.Name}
+	return withoutEngine(ctx, o, s, in, out, func(h *hand, all *share, from, to time.Time) error {
 		var line []*next // those whose next change has waited longest come first
 		for range o.Runs {
 			log, create := h.creation()
@@ -95,8 +96,4 @@ func processesAlikeChild(ctx context.Context, o orders, s store.Store, in io.Rea
 		}
 		return nil
 	})
-	if err != nil {
-		return err
-	}
-	return json.NewEncoder(out).Encode(all)
 }

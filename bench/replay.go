@@ -42,8 +42,8 @@ func replay(ctx context.Context, t *target, n size) ([]result, error) {
 		per  float64 // events
 		once func() (took, cpu time.Duration, err error)
 	}{
-		{"REPLAY", replaySteps, func() (time.Duration, time.Duration, error) { return long.resume(ctx) }},
-		{"REPLAY short", 0, func() (time.Duration, time.Duration, error) { return short.resume(ctx) }},
+		{"REPLAY", replaySteps, func() (time.Duration, time.Duration, error) { return resume(ctx, long.s, long.w, long.reached) }},
+		{"REPLAY short", 0, func() (time.Duration, time.Duration, error) { return resume(ctx, short.s, short.w, short.reached) }},
 		{"REPLAY by hand", replaySteps, clocked(func() error { return replayByHand(ctx, long.s, replayID) })},
 		{"REPLAY rows by hand", replaySteps, clocked(func() error { return rows.replay(ctx, replayID) })},
 	}
@@ -127,11 +127,6 @@ func newReplayed(ctx context.Context, t *target, n int) (*replayed, error) {
 		return nil, errors.Join(err, r.s.Close())
 	}
 	return r, nil
-}
-
-// resume is that of the run.
-func (r *replayed) resume(ctx context.Context) (took, cpu time.Duration, err error) {
-	return resume(ctx, r.s, r.w, r.reached)
 }
 
 // resume opens an engine, has it recover the run, and returns how long the

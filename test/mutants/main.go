@@ -388,9 +388,8 @@ func (b *binaries) of(pkg string, flags []string) (string, error) {
 		return binary, nil
 	}
 	binary := filepath.Join(b.dir, fmt.Sprint(len(b.built), ".test"))
-	args := append([]string{"test", "-c", "-o", binary}, flags...)
-	if out, err := exec.Command("go", append(args, pkg)...).CombinedOutput(); err != nil {
-		return "", fmt.Errorf("%w\n%s", err, out)
+	if err := compile(binary, b.dir, nil, pkg, flags); err != nil {
+		return "", err
 	}
 	b.built[key] = binary
 	return binary, nil

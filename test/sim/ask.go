@@ -54,6 +54,16 @@ func (x *pass) answer(ctx context.Context, path string, n *Node) (string, error)
 // asks makes a request beside the world, as a program does that wants the answer, through one
 // process after the other and always with the same id, until it is answered or the run has ended.
 func (s *sim) asks(i int, run, path, id string) {
+	s.inTurn(i, func(ctx context.Context, p *process) (done bool) {
+		ctx, cancel := context.WithTimeout(ctx, 2*time.Minute)
+		defer cancel()
+		out, err := durable.Request[string](ctx, run, path, asked(id), durable.SignalID(id))
+		return (err == nil || !p.isOver()) && s.toldOf(run, path, id, out, err)
+	})
+}
+
+// inTurn is a client that asks one process after the other, until it is done.
+func (s *sim) inTurn(i int, ask func(ctx context.Context, p *process) (done bool)) {
 	s.clients.Go(func() {
 		for ; !s.isEnding(); time.Sleep(time.Second) {
 			p := s.live(i)
@@ -61,13 +71,7 @@ func (s *sim) asks(i int, run, path, id string) {
 				continue
 			}
 			i++
-			ctx, cancel := context.WithTimeout(durable.NewContext(context.Background(), p.engine()), 2*time.Minute)
-			out, err := durable.Request[string](ctx, run, path, asked(id), durable.SignalID(id))
-			cancel()
-			if p.isOver() && err != nil {
-				continue
-			}
-			if s.toldOf(run, path, id, out, err) {
+			if ask(durable.NewContext(context.Background(), p.engine()), p) {
 				return
 			}
 		}
@@ -117,28 +121,19 @@ func (s *sim) askAll(i int, run, id string) {
 
 // follow waits until a run has published something, as a program does that shows how far it is.
 func (s *sim) follow(i int, run string) {
-	s.clients.Go(func() {
-		for ; !s.isEnding(); time.Sleep(time.Second) {
-			p := s.live(i)
-			if p == nil {
-				continue
-			}
-			i++
-			v, err := durable.WaitPublished[string](durable.NewContext(context.Background(), p.engine()), run, "state", nil)
-			var over *durable.NotRunningError
-			if p.isOver() {
-				continue
-			}
-			if n := s.world.Program.node(v); err == nil && (n == nil || n.Do != Publish) {
-				s.fail("%s has published %q, who waited for that was told", run, v)
-			}
-			if errors.As(err, &over) {
-				s.ledger.silent(run)
-			}
-			if err == nil || over != nil || errors.Is(err, durable.ErrNotFound) && s.hasAct(CleanUp) {
-				return
-			}
+	s.inTurn(i, func(ctx context.Context, p *process) (done bool) {
+		v, err := durable.WaitPublished[string](ctx, run, "state", nil)
+		var over *durable.NotRunningError
+		if p.isOver() {
+			return false
 		}
+		if n := s.world.Program.node(v); err == nil && (n == nil || n.Do != Publish) {
+			s.fail("%s has published %q, who waited for that was told", run, v)
+		}
+		if errors.As(err, &over) {
+			s.ledger.silent(run)
+		}
+		return err == nil || over != nil || errors.Is(err, durable.ErrNotFound) && s.hasAct(CleanUp)
 	})
 }
 
