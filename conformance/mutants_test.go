@@ -352,63 +352,35 @@ func lossy(record reflect.Type, clause, by string, not []string, breaks func(zer
 
 func trim(s *string) { *s = strings.TrimRight(*s, " ") }
 
-// kept remembers what callers gave, and stores it again later, as a store does that
-// keeps their slices: what they have changed since is then stored too.
+// keepsSlices keeps the payloads that callers gave.
 func keepsSlices() func(store.Store) store.Store {
-	var mu sync.Mutex
-	given := make(map[string][]byte) // run and seq to the caller's payload
-	return func(s store.Store) store.Store {
-		return altered{
-			Store: s,
-			commit: func(next store.Store, ctx context.Context, batch []store.Change) []error {
-				mu.Lock()
-				defer mu.Unlock()
-				for _, c := range batch {
-					for _, e := range c.Events {
-						given[fmt.Sprint(c.RunID, "/", e.Seq)] = e.Payload
-					}
-				}
-				return next.Commit(ctx, batch)
-			},
-			load: func(next store.Store, ctx context.Context, id string, c store.Cursor) (*store.History, error) {
-				h, err := next.Load(ctx, id, c)
-				if err != nil {
-					return nil, err
-				}
-				inner := h.Events
-				h.Events = func(yield func(store.Event, error) bool) {
-					for e, err := range inner {
-						mu.Lock()
-						if p, ok := given[fmt.Sprint(id, "/", e.Seq)]; ok {
-							e.Payload = bytes.Clone(p)
-						}
-						mu.Unlock()
-						if !yield(e, err) {
-							return
-						}
-					}
-				}
-				return h, nil
-			},
-		}
-	}
+	return keeps(func(_ *store.Change, e *store.Event) ([]byte, bool) { return e.Payload, true },
+		func(e *store.Event, p []byte) { e.Payload = bytes.Clone(p) })
 }
 
 // keepsPlainEvents keeps only the list of events of a change that is nothing but events, and copies
 // their bytes.
 func keepsPlainEvents() func(store.Store) store.Store {
+	return keeps(func(c *store.Change, e *store.Event) (*store.Event, bool) { return e, c.Plain() },
+		func(e, given *store.Event) { e.Type, e.Key = given.Type, given.Key })
+}
+
+// keeps remembers what of says of the events that callers gave, and puts it back into those that are
+// read, as a store does that keeps their memory: what they have changed since is then read too.
+func keeps[V any](of func(c *store.Change, e *store.Event) (V, bool), back func(e *store.Event, given V)) func(store.Store) store.Store {
 	var mu sync.Mutex
-	given := make(map[string]*store.Event) // run and seq to the caller's event
+	given := make(map[string]V) // by run and seq
 	return func(s store.Store) store.Store {
 		return altered{
 			Store: s,
 			commit: func(next store.Store, ctx context.Context, batch []store.Change) []error {
 				mu.Lock()
 				defer mu.Unlock()
-				for _, c := range batch {
-					for i := range c.Events {
-						if e := &c.Events[i]; c.Plain() {
-							given[fmt.Sprint(c.RunID, "/", e.Seq)] = e
+				for i := range batch {
+					c := &batch[i]
+					for k := range c.Events {
+						if v, ok := of(c, &c.Events[k]); ok {
+							given[fmt.Sprint(c.RunID, "/", c.Events[k].Seq)] = v
 						}
 					}
 				}
@@ -423,8 +395,8 @@ func keepsPlainEvents() func(store.Store) store.Store {
 				h.Events = func(yield func(store.Event, error) bool) {
 					for e, err := range inner {
 						mu.Lock()
-						if p, ok := given[fmt.Sprint(id, "/", e.Seq)]; ok {
-							e.Type, e.Key = p.Type, p.Key
+						if v, ok := given[fmt.Sprint(id, "/", e.Seq)]; ok {
+							back(&e, v)
 						}
 						mu.Unlock()
 						if !yield(e, err) {

@@ -13,6 +13,22 @@ import (
 	"github.com/holdfast-dev/holdfast/store"
 )
 
+// stillRead is what a store goes on reading: the first changes of batches, and what was in them.
+type stillRead struct{ given, copies []store.Change }
+
+func (r *stillRead) add(batch []store.Change) {
+	r.given, r.copies = append(r.given, batch[0]), append(r.copies, copyOf(batch[:1])...)
+}
+
+// whole checks that nothing of it was overwritten, and returns how many changes it is.
+func (r *stillRead) whole(t *testing.T) int {
+	t.Helper()
+	for i := range r.given {
+		require.Equal(t, r.copies[i].Events, r.given[i].Events)
+	}
+	return len(r.given)
+}
+
 // A store may go on reading a change whose outcome it does not know: the memory of that change
 // is not used for later steps, also when the change was durable at the next try.
 func TestWhatAStoreHasNotAnsweredIsNotOverwritten(t *testing.T) {
@@ -26,22 +42,19 @@ func TestWhatAStoreHasNotAnsweredIsNotOverwritten(t *testing.T) {
 			return n, nil
 		})
 		w.serve(t, wf)
-		var given, copies []store.Change
+		var read stillRead
 		unanswered := 0
 		w.disk.tamper(func(batch []store.Change, forward func() []error) []error {
 			if ev := batch[0].Events; len(ev) == 1 && ev[0].Type == store.StepCompleted && ev[0].Seq%3 == 0 && unanswered < int(ev[0].Seq) {
 				unanswered = int(ev[0].Seq)
-				given, copies = append(given, batch[0]), append(copies, copyOf(batch)...)
+				read.add(batch)
 				return all(batch, store.ErrUnknown)
 			}
 			return forward()
 		})
 		_, err := run(t, w, wf, "r", 12)
 		require.NoError(t, err)
-		require.Len(t, given, 4)
-		for i := range given {
-			require.Equal(t, copies[i].Events, given[i].Events)
-		}
+		require.Equal(t, 4, read.whole(t))
 	})
 }
 
@@ -62,7 +75,7 @@ func TestWhatAStoreHasNotAnsweredIsNotOverwrittenThoughItIsRefusedThen(t *testin
 			return n, nil
 		})
 		w.serve(t, wf)
-		var given, copies []store.Change
+		var read stillRead
 		tries := map[int64]int{}
 		w.disk.tamper(func(batch []store.Change, forward func() []error) []error {
 			ev := batch[0].Events
@@ -72,15 +85,12 @@ func TestWhatAStoreHasNotAnsweredIsNotOverwrittenThoughItIsRefusedThen(t *testin
 			if tries[ev[0].Seq]++; tries[ev[0].Seq] > 1 {
 				return all(batch, store.ErrTooLarge)
 			}
-			given, copies = append(given, batch[0]), append(copies, copyOf(batch)...)
+			read.add(batch)
 			return all(batch, store.ErrUnknown)
 		})
 		_, err := run(t, w, wf, "r", 12)
 		require.NoError(t, err)
-		require.Len(t, given, 6)
-		for i := range given {
-			require.Equal(t, copies[i].Events, given[i].Events)
-		}
+		require.Equal(t, 6, read.whole(t))
 	})
 }
 

@@ -27,6 +27,14 @@ func (p *presence) enter() (leave func()) {
 	return func() { p.here.Add(-1) }
 }
 
+// waits is a workflow that waits for a signal, and counts its executions.
+func (p *presence) waits() *durable.Workflow[int, string] {
+	return durable.Define("w", func(ctx context.Context, _ int) (string, error) {
+		defer p.enter()()
+		return durable.Await[string](ctx, "x")
+	})
+}
+
 func TestASleepingRunHasNoGoroutineAndWakesInTime(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		var p presence
@@ -64,10 +72,7 @@ func TestASleepingRunHasNoGoroutineAndWakesInTime(t *testing.T) {
 func TestAWaitWhoseEndIsNotKnownIsUnloadedAfterAWhile(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		var p presence
-		wf := durable.Define("w", func(ctx context.Context, _ int) (string, error) {
-			defer p.enter()()
-			return durable.Await[string](ctx, "x")
-		})
+		wf := p.waits()
 		w.serve(t, wf)
 		run, err := wf.Start(w.ctx(), "r", 0)
 		require.NoError(t, err)
@@ -97,10 +102,7 @@ func TestARunIsUnloadedThoughMailHasComeThatNoWaitWants(t *testing.T) {
 		t.Run("from "+from, func(t *testing.T) {
 			inWorld(t, func(t *testing.T, w *world) {
 				var p presence
-				wf := durable.Define("w", func(ctx context.Context, _ int) (string, error) {
-					defer p.enter()()
-					return durable.Await[string](ctx, "x")
-				})
+				wf := p.waits()
 				w.serve(t, wf)
 				_, err := wf.Start(w.ctx(), "r", 0)
 				require.NoError(t, err)
@@ -120,10 +122,7 @@ func TestARunIsUnloadedThoughMailHasComeThatNoWaitWants(t *testing.T) {
 func TestASignalFromAnotherProcessLoadsARun(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		var p presence
-		wf := durable.Define("w", func(ctx context.Context, _ int) (string, error) {
-			defer p.enter()()
-			return durable.Await[string](ctx, "x")
-		})
+		wf := p.waits()
 		w.serve(t, wf)
 		run, err := wf.Start(w.ctx(), "r", 0)
 		require.NoError(t, err)
@@ -456,10 +455,7 @@ func TestARunThatKillsItsProcessBehindAWaitIsQuarantined(t *testing.T) {
 func TestAMessageThatIsReadWhileTheRunIsUnloadedIsNotForgotten(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		var p presence
-		wf := durable.Define("w", func(ctx context.Context, _ int) (string, error) {
-			defer p.enter()()
-			return durable.Await[string](ctx, "x")
-		})
+		wf := p.waits()
 		w.open(t, durable.Options{Workflows: []durable.Definition{wf}, UnloadAfter: 5 * time.Second})
 		_, err := wf.Start(w.ctx(), "r", 0)
 		require.NoError(t, err)

@@ -7,7 +7,10 @@ import (
 	"log/slog"
 	"slices"
 	"sync"
+	"testing"
 	"time"
+
+	"github.com/stretchr/testify/require"
 
 	"github.com/holdfast-dev/holdfast/internal/commit"
 	"github.com/holdfast-dev/holdfast/internal/storeclock"
@@ -184,6 +187,21 @@ func (o *office) run(id string) *commit.Log {
 	lg := o.NewLog(id, &owner{}, o.clock)
 	lg.Create(&store.Run{ID: id, Epoch: 1})
 	return &lg
+}
+
+// tenEach has so many runs commit ten writes each, at once.
+func (o *office) tenEach(t *testing.T, runs int) {
+	t.Helper()
+	var all sync.WaitGroup
+	for i := range runs {
+		all.Go(func() {
+			run := o.run(fmt.Sprint("run-", i))
+			for n := range 10 {
+				require.NoError(t, o.Commit(context.Background(), run, write(fmt.Sprint(n), small)))
+			}
+		})
+	}
+	all.Wait()
 }
 
 // write returns a write of one event of so many bytes.

@@ -124,16 +124,7 @@ func TestManyRunsCommitAtATimeWhereThatHelps(t *testing.T) {
 			o := newOffice(s)
 			defer o.end()
 			began := time.Now()
-			var all sync.WaitGroup
-			for i := range 64 {
-				all.Go(func() {
-					run := o.run(fmt.Sprint("run-", i))
-					for n := range 10 {
-						require.NoError(t, o.Commit(context.Background(), run, write(fmt.Sprint(n), small)))
-					}
-				})
-			}
-			all.Wait()
+			o.tenEach(t, 64)
 			require.NoError(t, s.broken)
 			took[parallel] = time.Since(began)
 			require.Equal(t, parallel, s.most)
@@ -150,16 +141,7 @@ func TestFewRunsShareOneCommit(t *testing.T) {
 		s.answer = func([]store.Change) (bool, error) { time.Sleep(time.Millisecond); return true, nil }
 		o := newOffice(s)
 		defer o.end()
-		var all sync.WaitGroup
-		for i := range 8 {
-			all.Go(func() {
-				run := o.run(fmt.Sprint("run-", i))
-				for n := range 10 {
-					require.NoError(t, o.Commit(context.Background(), run, write(fmt.Sprint(n), small)))
-				}
-			})
-		}
-		all.Wait()
+		o.tenEach(t, 8)
 		require.Equal(t, 1, s.most)
 	})
 }

@@ -1,10 +1,7 @@
 package commit_test
 
 import (
-	"context"
-	"fmt"
 	"slices"
-	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -36,16 +33,7 @@ func TestABatchThatTheStoreHasNotAnsweredIsNotOverwritten(t *testing.T) {
 		}
 		o := newOffice(s)
 		defer o.end()
-		var all sync.WaitGroup
-		for i := range 8 {
-			all.Go(func() {
-				run := o.run(fmt.Sprint("run-", i))
-				for n := range 10 {
-					require.NoError(t, o.Commit(context.Background(), run, write(fmt.Sprint(n), small)))
-				}
-			})
-		}
-		all.Wait()
+		o.tenEach(t, 8)
 		require.NoError(t, s.broken)
 		require.NotEmpty(t, given)
 		for i := range given {
