@@ -234,7 +234,7 @@ func (p *process) close(before int) error {
 	}
 	allowed := before + 1 // os/signal keeps one
 	left := 0
-	for range 300 {
+	for range 1000 {
 		if left = runtime.NumGoroutine() - allowed; left <= 0 {
 			break
 		}
