@@ -123,6 +123,22 @@ func (h *hand) steps(n int) block {
 	}
 }
 
+// promised is steps with all that an engine promises of a step; see bare.
+func (h *hand) promised(n int) block {
+	var ctx context.Context
+	blocks := 0
+	return func() (_ float64, err error) {
+		if blocks++; blocks%blocksPerRun == 1 {
+			if ctx, err = newBare(h); err != nil {
+				return 0, err
+			}
+		}
+		began := time.Now()
+		err = bareInts(ctx, n)
+		return micros(time.Since(began)) / float64(n), err
+	}
+}
+
 // crowd returns a block of the runs of FAN, in durable changes a second: fanAtOnce of them are
 // there at a time, and each commit has the next change of so many, chosen at random, as it is
 // when runs share commits and none waits for all others.

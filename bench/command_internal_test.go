@@ -42,7 +42,7 @@ var tiny = size{
 
 // waiting are the cases of structure and waiting, and the results of each.
 var waiting = map[string][]string{
-	"SEQ":      {"SEQ", "SEQ by hand"},
+	"SEQ":      {"SEQ", "SEQ by hand", "SEQ alike"},
 	"FAN":      {"FAN", "FAN by hand 100", "FAN by hand 70"},
 	"PAR":      {"PAR", "PAR branch"},
 	"MAP":      {"MAP"},

@@ -157,13 +157,13 @@ func (r *bare) record(a *bareAttempt, at time.Time, took time.Duration, payload 
 }
 
 // newBare creates a run and returns the context of its function.
-func newBare(s store.Store) (context.Context, error) {
-	l, err := (&hand{s: s}).create()
+func newBare(h *hand) (context.Context, error) {
+	l, err := h.create()
 	if err != nil {
 		return nil, err
 	}
 	now := time.Now()
-	r := &bare{s: s, began: now, until: time.Hour, wall: now.Add(time.Hour).UnixNano(), log: *l}
+	r := &bare{s: h.s, began: now, until: time.Hour, wall: now.Add(time.Hour).UnixNano(), log: *l}
 	r.change[0] = store.Change{RunID: l.id, Expect: expect, Events: r.event[:]}
 	return &bareContext{context.Background(), r}, nil
 }
@@ -231,7 +231,7 @@ func (w *watched) measureBare(t *target) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, s.Close()) }()
-	ctx, err := newBare(s)
+	ctx, err := newBare(&hand{s: s})
 	if err != nil {
 		return err
 	}

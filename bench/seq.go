@@ -10,11 +10,12 @@ import (
 )
 
 // seq measures the steps of a lone run of 1,000 steps, each a separate durable
-// commit, against single inserts, and the same commits in the store itself.
+// commit, against single inserts; the same commits in the store itself; and steps without an
+// engine that do what an engine promises of a step (see bare).
 func seq(ctx context.Context, t *target, n size) ([]result, error) {
 	work := newStepper()
 	w := durable.Define("seq", work.work)
-	var measured, hands []pair
+	var measured, hands, alike []pair
 	err := withFloor(ctx, t, func(ctx context.Context, f *floor) (err error) {
 		r := &lone{work: work, workflow: w}
 		measured, err = pairs(n.pairs, perOp(ctx, f.singles), func() (float64, error) { return r.block(ctx) })
@@ -22,12 +23,20 @@ func seq(ctx context.Context, t *target, n size) ([]result, error) {
 			return err
 		}
 		hands, err = byHand(t, n.pairs, perOp(ctx, f.singles), func(h *hand) block { return h.steps(blockSize) })
-		return errors.Join(err, r.end(ctx))
+		if err = errors.Join(err, r.end(ctx)); err != nil {
+			return err
+		}
+		alike, err = byHand(t, n.pairs, perOp(ctx, f.singles), func(h *hand) block { return h.promised(blockSize) })
+		return err
 	}, w)
 	if err != nil {
 		return nil, err
 	}
-	return []result{pairedResult("SEQ", "us/step", false, measured), pairedResult("SEQ by hand", "us/step", false, hands)}, nil
+	return []result{
+		pairedResult("SEQ", "us/step", false, measured),
+		pairedResult("SEQ by hand", "us/step", false, hands),
+		pairedResult("SEQ alike", "us/step", false, alike),
+	}, nil
 }
 
 // perOp turns a floor into a block whose value is microseconds an operation.
