@@ -12,6 +12,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -170,6 +171,16 @@ func (c *child) kill(t *testing.T) []string {
 	}
 	_ = c.Wait()
 	return lines
+}
+
+// isGone waits until a child that was killed, or is stopped, does not count as live any more. A
+// server sees that its connection has ended a moment after the process has: until then, it lives.
+func (c *child) isGone(t *testing.T, st store.Store) {
+	t.Helper()
+	require.Eventually(t, func() bool {
+		list, err := st.Executors(t.Context())
+		return err == nil && !slices.ContainsFunc(list, func(x store.Executor) bool { return x.PID == c.Process.Pid && x.Live })
+	}, time.Minute, 5*time.Millisecond, "process %d counts as live", c.Process.Pid)
 }
 
 // note appends a line to the journal, which the outside world keeps: one write

@@ -70,6 +70,7 @@ func TestSignalsAndACancelReachARunInAnotherProcessAcrossAKill(t *testing.T) {
 		require.Equal(t, "x", a.await(t, "got"))
 		t.Logf("signal to step in another process: %s", time.Since(began))
 		a.kill(t)
+		a.isGone(t, st) // b looks at once, and then not again for minutes
 		require.NoError(t, durable.Signal(ctx, "the run", "letter", "y", durable.SignalID("2")))
 
 		b := start(t, o)

@@ -2,7 +2,6 @@ package proof_test
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -65,6 +64,7 @@ func TestAKilledProcessIsTakenOverAtOnceWithoutWaitingForItsLease(t *testing.T) 
 		st, err := openStore(o.Backend, o.DSN)
 		require.NoError(t, err)
 		defer st.Close()
+		a.isGone(t, st) // its lease would run for an hour
 		wf := slowJob(o)
 		b, err := durable.Open(t.Context(), st, durable.Options{Workflows: []durable.Definition{wf}, Logger: quiet()})
 		require.NoError(t, err)
@@ -76,7 +76,6 @@ func TestAKilledProcessIsTakenOverAtOnceWithoutWaitingForItsLease(t *testing.T) 
 		h, err := wf.Handle(ctx, "the run")
 		require.NoError(t, err)
 		_, err = h.Wait(ctx)
-		require.False(t, errors.Is(err, context.DeadlineExceeded), "its lease would run for an hour")
 		require.NoError(t, err)
 		require.NoError(t, b.Close())
 	})
