@@ -3,6 +3,7 @@ package vet
 import (
 	"go/ast"
 	"go/types"
+	"slices"
 )
 
 // checkContexts checks that workflow code passes on the context that it was given.
@@ -63,12 +64,8 @@ func (c *checker) deadlineOf(e ast.Expr) *ast.CallExpr {
 	if v == nil || !isContext(v.Type()) {
 		return nil
 	}
-	def := c.defs[v]
-	if def == nil {
-		return nil
-	}
-	a, ok := c.parents[def].(*ast.AssignStmt)
-	if !ok || len(a.Rhs) != 1 {
+	a := c.assigned(v, e)
+	if a == nil || len(a.Rhs) != 1 {
 		return nil
 	}
 	call, ok := ast.Unparen(a.Rhs[0]).(*ast.CallExpr)
@@ -83,4 +80,22 @@ func (c *checker) deadlineOf(e ast.Expr) *ast.CallExpr {
 		}
 	}
 	return nil
+}
+
+// assigned returns the last assignment to v before e in a block around e, which may be that of a
+// parameter: ctx, cancel := context.WithTimeout(ctx, d) at the top of a function makes no new ctx.
+func (c *checker) assigned(v *types.Var, e ast.Expr) (last *ast.AssignStmt) {
+	for _, id := range slices.Concat(c.uses[v], []*ast.Ident{c.defs[v]}) {
+		if id == nil || id.Pos() >= e.Pos() || last != nil && id.Pos() < last.Pos() {
+			continue
+		}
+		a, ok := c.parents[id].(*ast.AssignStmt)
+		if !ok || !slices.Contains(a.Lhs, ast.Expr(id)) {
+			continue
+		}
+		if around := c.parents[a]; around.Pos() <= e.Pos() && e.Pos() < around.End() {
+			last = a
+		}
+	}
+	return last
 }

@@ -287,6 +287,13 @@ func contexts(ctx context.Context, in int) error { // want contexts:"durable"
 	})
 }
 
+// The deadline is given to the parameter itself, as in most Go code.
+func hurried(ctx context.Context, in int) (int, error) { // want hurried:"durable"
+	ctx, cancel := context.WithTimeout(ctx, time.Minute)
+	defer cancel()
+	return durable.Await[int](ctx, "a") // want `context: durable.Await with a deadline of this process`
+}
+
 func nested(ctx context.Context, in int) error { // want nested:"durable"
 	return durable.Do(ctx, "outer", func(ctx context.Context) error {
 		return durable.Sleep(ctx, time.Hour) // want `context: durable.Sleep in the body of a step is refused`

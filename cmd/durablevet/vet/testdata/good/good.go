@@ -245,6 +245,19 @@ func names(ctx context.Context, in int) (int, error) { // want names:"durable"
 	return durable.Step(ctx, "last", one)
 }
 
+// A deadline that is over before the wait.
+func unhurried(ctx context.Context, in int) (int, error) { // want unhurried:"durable"
+	whole := ctx
+	ctx, cancel := context.WithTimeout(ctx, time.Minute)
+	err := durable.Do(ctx, "a", func(ctx context.Context) error { return ctx.Err() })
+	cancel()
+	if err != nil {
+		return 0, err
+	}
+	ctx = whole
+	return durable.Await[int](ctx, "b")
+}
+
 // Contexts that are derived, and a deadline for a body alone.
 func contexts(ctx context.Context, in int) (err error) { // want contexts:"durable"
 	short, cancel := context.WithTimeout(ctx, time.Minute)
