@@ -29,6 +29,8 @@ type Options struct {
 	// Tend does everything else that is due after a beat. It gives work that takes long a
 	// goroutine of its own, so that the work of the next beat does not wait.
 	Tend func(*store.Pulse)
+	// OneWriter: whoever writes to the store has it to himself meanwhile.
+	OneWriter bool
 }
 
 // A Heart tells the store that this executor is alive, and has others do what the answers
@@ -165,6 +167,19 @@ func (h *Heart) leaseEnded() {
 	h.options.Log.Warn("durable: the lease could not be renewed: no step body begins until the store takes a beat again, and those under way are told to stop", "executor", h.options.Executor.ID)
 }
 
+// slowBeat is how long a beat waits for its answer before a line says so.
+const slowBeat = 5 * time.Second
+
+// unanswered logs that the store does not answer a beat. A call of the program may wait for the same
+// store and say nothing: with one writer, a Start beside a transaction of its own waits for ever.
+func (h *Heart) unanswered() {
+	attrs := []slog.Attr{slog.String("executor", h.options.Executor.ID), slog.Int64("after_ms", slowBeat.Milliseconds())}
+	if h.options.OneWriter {
+		attrs = append(attrs, slog.String("next", "end the transaction that has the file: that of a step whose function is long, or one of a program's own, which Start, Signal and Cancel take by durable.InTx(tx)"))
+	}
+	h.options.Log.LogAttrs(context.Background(), slog.LevelWarn, "durable: the store does not answer a beat: whatever writes to it waits", attrs...)
+}
+
 // Loop sends beats and does nothing else: TendLoop does what a pulse asks for, however
 // long the store takes for it.
 func (h *Heart) Loop(ctx context.Context) {
@@ -187,7 +202,9 @@ func (h *Heart) Loop(ctx context.Context) {
 			}
 		}
 		wait := every
+		slow := time.AfterFunc(slowBeat, h.unanswered)
 		p, err := h.send(ctx, false)
+		slow.Stop()
 		switch {
 		case ctx.Err() != nil:
 			return

@@ -3,6 +3,7 @@ package heart_test
 import (
 	"context"
 	"log/slog"
+	"strings"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -89,6 +90,38 @@ func TestAnExecutorWhoseMachineWasStoppedLooksAfterItsRuns(t *testing.T) {
 				require.Equal(t, c.late, late.Load())
 				require.Equal(t, c.late, gaps.Load(), "whether its runs are still its own is looked at before the lease is renewed")
 			})
+		})
+	}
+}
+
+// What a program wrote to the store waits without a word, and a beat may be the only one that can say why.
+func TestABeatThatIsNotAnsweredIsLogged(t *testing.T) {
+	for _, one := range []bool{true, false} {
+		synctest.Test(t, func(t *testing.T) {
+			b, lines := &beaten{Store: memory.Open()}, &strings.Builder{}
+			h := heart.New(heart.Options{
+				Store: b, Log: slog.New(slog.NewTextHandler(lines, nil)), Executor: store.Executor{ID: "e", Lease: 30 * time.Second},
+				Late: func(context.Context) {}, Gap: func(context.Context) error { return nil }, Tend: func(*store.Pulse) {}, OneWriter: one,
+			})
+			ctx, cancel := context.WithCancel(t.Context())
+			require.NoError(t, h.Register(ctx))
+			go h.Loop(ctx)
+			b.does.Store(new(beating(func(next store.Store, ctx context.Context, e store.Executor) (store.Pulse, error) {
+				time.Sleep(4 * time.Second)
+				return next.Beat(ctx, e)
+			})))
+			time.Sleep(15 * time.Second)
+			synctest.Wait()
+			require.Empty(t, lines.String())
+			b.does.Store(new(beating(func(_ store.Store, ctx context.Context, _ store.Executor) (store.Pulse, error) {
+				<-ctx.Done()
+				return store.Pulse{}, ctx.Err()
+			})))
+			time.Sleep(time.Minute)
+			cancel()
+			synctest.Wait()
+			require.Equal(t, 1, strings.Count(lines.String(), "durable: the store does not answer a beat"))
+			require.Equal(t, one, strings.Contains(lines.String(), "durable.InTx(tx)"))
 		})
 	}
 }
