@@ -636,3 +636,42 @@ func (panicName) Name() string { panic("bang") }
 type panicOff struct{ oddArchive }
 
 func (panicOff) Off() bool { runtime.Goexit(); return true }
+
+// The message of a nil pointer is the same everywhere, and the stack is in the history alone.
+func TestALineAboutAPanicNamesItsPlace(t *testing.T) {
+	var nowhere *struct{ n int }
+	ofStep := func(ctx context.Context, _ int) (int, error) {
+		return durable.Step(ctx, "s", func(context.Context) (int, error) { return nowhere.n, nil })
+	}
+	for name, c := range map[string]struct {
+		flow func(context.Context, int) (int, error)
+		omit bool
+	}{
+		"of a step":           {ofStep, false},
+		"of the function":     {func(context.Context, int) (int, error) { return nowhere.n, nil }, false},
+		"of a branch":         {func(ctx context.Context, n int) (int, error) { return durable.Go(ctx, "b", ofBranch).Wait(ctx) }, false},
+		"without the message": {ofStep, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			inWorld(t, func(t *testing.T, w *world) {
+				wf := durable.Define("w", c.flow)
+				o := with(wf)
+				o.OmitTexts = c.omit
+				w.boot(t, o)
+				_, err := wf.Run(w.ctx(), "r", 0)
+				require.Error(t, err)
+				pass(time.Minute)
+				found := w.log.find("WARN durable: run failed")
+				require.Len(t, found, 1)
+				require.Regexp(t, `source=\S+/usercode_test.go:\d+`, found[0])
+				require.NotEqual(t, c.omit, strings.Contains(found[0], " nil "))
+			})
+		})
+	}
+}
+
+func ofBranch(context.Context) (int, error) {
+	var m map[string]int
+	m["x"]++
+	return 0, nil
+}

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/holdfast-dev/holdfast/durable"
+	"github.com/holdfast-dev/holdfast/internal/guard"
 )
 
 // A goroutine is one of the user's goroutines, blocked in the user's code: not in a
@@ -25,10 +26,7 @@ func (g *goroutine) startedAt() string {
 	return ", started by " + g.from
 }
 
-var (
-	goroutineHead = regexp.MustCompile(`^goroutine (\d+) (?:gp=\S+ m=\S+ (?:mp=\S+ )?)?\[([^,\]]*)[^\]]*synctest bubble (\d+)\]:`)
-	frameCall     = regexp.MustCompile(`\([^()]*\)$`)
-)
+var goroutineHead = regexp.MustCompile(`^goroutine (\d+) (?:gp=\S+ m=\S+ (?:mp=\S+ )?)?\[([^,\]]*)[^\]]*synctest bubble (\d+)\]:`)
 
 // userGoroutines lists the user's goroutines in the current bubble. The text of
 // their stacks is the only way to see them.
@@ -59,16 +57,16 @@ func userGoroutines() []goroutine {
 			name, started := strings.CutPrefix(lines[i], "created by ")
 			if started {
 				name, _, _ = strings.Cut(name, " in goroutine")
-				if !ofLibrary(name) && !ofGo(name) {
+				if !guard.OfLibrary(name) && !guard.OfGo(name) {
 					g.from = name + place(lines[i+1])
 				}
 				break
 			}
-			name = frameCall.ReplaceAllString(name, "")
-			if g.at != "" || ofGo(name) {
+			name = guard.FrameName(name)
+			if g.at != "" || guard.OfGo(name) {
 				continue
 			}
-			if ofLibrary(name) {
+			if guard.OfLibrary(name) {
 				break
 			}
 			g.at = name + place(lines[i+1])
@@ -86,48 +84,16 @@ func panickedAt(err error) string {
 	if !errors.As(err, &p) {
 		return ""
 	}
-	lines := strings.Split(p.Stack, "\n")
-	for i := 0; i+1 < len(lines); i++ {
-		name := frameCall.ReplaceAllString(lines[i], "")
-		if strings.HasPrefix(lines[i+1], "\t") && !ofGo(name) && name != "panic" && !ofLibrary(name) {
-			return ", in " + name + place(lines[i+1])
-		}
+	if name, at := guard.PanickedAt(p); name != "" {
+		return ", in " + name + place(at)
 	}
 	return ""
 }
 
 // place returns " (file.go:12)" of the second line of a frame.
 func place(line string) string {
-	line = strings.TrimSpace(line)
-	line, _, _ = strings.Cut(line, " +0x")
+	line = guard.FrameLine(line)
 	return " (" + line[strings.LastIndexByte(line, '/')+1:] + ")"
-}
-
-// ofLibrary reports whether a function belongs to this library, except its tests.
-func ofLibrary(name string) bool {
-	rest, ours := strings.CutPrefix(name, "github.com/holdfast-dev/holdfast/")
-	if !ours {
-		return false
-	}
-	pkg, _, _ := strings.Cut(rest[strings.LastIndexByte(cutTypes(rest), '/')+1:], ".")
-	return !strings.HasSuffix(pkg, "_test") && !strings.HasPrefix(rest, "examples/")
-}
-
-// cutTypes returns the name of a function without its type arguments.
-func cutTypes(name string) string {
-	name, _, _ = strings.Cut(name, "[")
-	return name
-}
-
-// ofGo reports whether a function belongs to the standard library.
-func ofGo(name string) bool {
-	first, _, _ := strings.Cut(cutTypes(name), "/")
-	first, _, _ = strings.Cut(first, ".")
-	switch first {
-	case "runtime", "internal", "time", "sync", "context", "testing", "net", "os", "io", "bufio", "reflect", "syscall", "iter", "slices", "maps", "sort", "database", "encoding", "crypto", "log", "fmt":
-		return true
-	}
-	return false
 }
 
 // newOf returns the goroutines of now that are not in before.

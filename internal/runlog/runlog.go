@@ -129,13 +129,20 @@ func (l *Log) Verdict(ctx context.Context, id string, status store.Status) slog.
 	return slog.String("verdict", escape(o.Verdict.Text()))
 }
 
-// ErrorAttr returns what a line says of an error of the program: its name and, unless
-// texts are omitted, its message. Handlers write the two as attributes of the line.
+// ErrorAttr returns what a line says of an error of the program: its name, the place of a
+// panic, which its message rarely names, and, unless texts are omitted, its message. Handlers
+// write them as attributes of the line.
 func (l *Log) ErrorAttr(err error) slog.Attr {
-	if l.OmitTexts {
-		return l.KindAttr(err)
+	attrs := []slog.Attr{l.KindAttr(err)}
+	if !l.OmitTexts {
+		attrs = append(attrs, slog.String("error", textOf(err)))
 	}
-	return slog.Attr{Value: slog.GroupValue(l.KindAttr(err), slog.String("error", textOf(err)))}
+	if p, ok := faults.Find[*guard.PanicError](err); ok {
+		if _, at := guard.PanickedAt(p); at != "" {
+			attrs = append(attrs, slog.String("source", at))
+		}
+	}
+	return slog.Attr{Value: slog.GroupValue(attrs...)}
 }
 
 // KindAttr is ErrorAttr for an error whose message may have values of the program in it.

@@ -75,7 +75,7 @@ var rules = []rule{
 	},
 	// Who operates on runs reaches the engine through internal/desk.
 	{path: "operate", ours: []string{"durable", "store", "internal"}},
-	{path: "durable/durabletest", ours: []string{"durable", "operate", "store", "store/memory", "internal/crashstore", "internal/history", "internal/host", "internal/misuse", "internal/outline", "internal/stepbody", "internal/visible"}, forTests: true},
+	{path: "durable/durabletest", ours: []string{"durable", "operate", "store", "store/memory", "internal/crashstore", "internal/guard", "internal/history", "internal/host", "internal/misuse", "internal/outline", "internal/stepbody", "internal/visible"}, forTests: true},
 	{path: "conformance", ours: []string{"store"}, forTests: true},
 	{path: "conformance/recovery", ours: []string{"durable", "operate", "store"}, forTests: true},
 
