@@ -48,12 +48,11 @@ type Options struct {
 	// Clock judges leases and due times; nil: time.Now. All processes on one
 	// file must see the same time, so this is for tests.
 	Clock func() time.Time
-	// Watch is the longest pause between two polls for changes by other
-	// processes, while Notify runs, where the kernel does not tell of them, and
-	// the least time between two looks for requests; 0: 20 ms. With a negative
-	// value nothing is polled or watched, so that only the beat finds such
-	// changes: for tests with a virtual clock, which would have to go through
-	// every poll of a virtual year, and stands still while the kernel is asked.
+	// Watch is the longest pause between two polls for changes by other processes, where
+	// the kernel does not tell of them, and the least time between two looks for requests;
+	// 0: 20 ms. Negative: nothing is polled or watched, and only the beat finds such
+	// changes. That is for tests with a virtual clock, which would go through every poll of
+	// a virtual year.
 	Watch time.Duration
 	// TxSetup is SQL that prepares the connection on which transactional steps run, such
 	// as "PRAGMA foreign_keys = ON": the program's own connections are not used for
