@@ -122,3 +122,37 @@ func TestARunWhoseLogIsTornAsItContinuesIsParked(t *testing.T) {
 		require.Equal(t, 2, refused, "with what carries it, and alone")
 	})
 }
+
+// The steps that a run has done are counted in each event. A result that the store does not take is none
+// of them: the failure that is recorded in its place counts.
+func TestAResultThatTheStoreRefusesIsNotCounted(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		wf := durable.Define("w", func(ctx context.Context, _ int) (int, error) {
+			if _, err := durable.Step(ctx, "large", one); err == nil {
+				return 0, fmt.Errorf("its result was taken")
+			}
+			beside := durable.Go(ctx, "beside", func(ctx context.Context) (int, error) { return durable.Step(ctx, "step", one) })
+			if _, err := durable.Step(ctx, "one", one); err != nil {
+				return 0, err
+			}
+			return beside.Wait(ctx)
+		})
+		w.boot(t, with(wf))
+		w.disk.tamper(func(batch []store.Change, forward func() []error) []error {
+			if slices.ContainsFunc(batch[0].Events, func(e store.Event) bool { return e.Key == "large" && e.Type == store.StepCompleted }) {
+				return all(batch, store.ErrTooLarge)
+			}
+			return forward()
+		})
+		_, err := run(t, w, wf, "r", 0)
+		require.NoError(t, err)
+		done := int32(0)
+		for _, e := range w.events("r") {
+			if e.Attempt > 0 {
+				done++
+			}
+			require.Equal(t, done, e.Steps, "event %d, %s %s", e.Seq, e.Type, e.Key)
+		}
+		require.EqualValues(t, 3, done)
+	})
+}

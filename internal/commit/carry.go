@@ -263,23 +263,3 @@ func (lg *Log) next() *store.Event {
 	}
 	return nil
 }
-
-// count adds the outcomes that w records to the running totals of what follows it, or
-// takes them away again. The mutex is held.
-func (lg *Log) count(w *Write, sign int32) {
-	n := int32(0)
-	for i := range w.Events {
-		if history.IsStepOutcome(&w.Events[i]) {
-			n += sign
-		}
-	}
-	lg.steps += n
-	for i := range lg.stashed {
-		lg.stashed[i].Steps += n
-	}
-	for _, p := range lg.pending {
-		for i := range p.Events {
-			p.Events[i].Steps += n
-		}
-	}
-}

@@ -273,6 +273,26 @@ func (lg *Log) buildPlain(w *Write) {
 // change, and never will. The mutex is held.
 func (lg *Log) handBack() { lg.head = lg.flight.before }
 
+// count adds the outcomes that w records to the running totals of what follows it, or
+// takes them away again. The mutex is held.
+func (lg *Log) count(w *Write, sign int32) {
+	n := int32(0)
+	for i := range w.Events {
+		if history.IsStepOutcome(&w.Events[i]) {
+			n += sign
+		}
+	}
+	lg.steps += n
+	for i := range lg.stashed {
+		lg.stashed[i].Steps += n
+	}
+	for _, p := range lg.pending {
+		for i := range p.Events {
+			p.Events[i].Steps += n
+		}
+	}
+}
+
 // EndsAt returns the patch with the end of a run, if it sets one, at the time of the
 // event that records it, so that the two can be compared.
 func EndsAt(p *store.RowPatch, at store.Time) *store.RowPatch {

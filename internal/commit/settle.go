@@ -53,6 +53,7 @@ func (c *Committer) refuse(lg *Log, err error) {
 	lg.handBack()
 	lg.owner.RowRefused()
 	if w := lg.flight.writes[0]; len(lg.flight.writes) == 1 {
+		lg.count(w, -1)
 		if w.stashed {
 			lg.tear(&w.Events[0], err)
 		}
