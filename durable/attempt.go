@@ -77,6 +77,7 @@ func (st *step) attempts(ctx context.Context, b body) error {
 	if err := r.rehearsal.frontier(); err != nil {
 		return err
 	}
+	st.awaitClock()
 	said := false
 	if st.long && !st.begun() {
 		if err := st.recordBegin(n, false); err != nil {

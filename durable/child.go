@@ -83,6 +83,9 @@ func startChild(s *scope, def *definition, id string, input []byte, o *startOpti
 		r.offspring.adopt(ch)
 		return ch, nil
 	}
+	if o.counts() {
+		s.awaitClock()
+	}
 	if err := s.stopped(); err != nil {
 		return nil, err
 	}

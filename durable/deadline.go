@@ -1,10 +1,12 @@
 package durable
 
 import (
+	"context"
 	"fmt"
 	"sync"
 	"time"
 
+	"github.com/holdfast-dev/holdfast/internal/storeclock"
 	"github.com/holdfast-dev/holdfast/store"
 )
 
@@ -64,34 +66,62 @@ func (st *stopping) watchDeadline() (end func()) {
 	if st.cause() != nil {
 		return func() {}
 	}
-	var mu sync.Mutex
-	var t *time.Timer
-	over := false
-	mu.Lock()
-	defer mu.Unlock()
-	t = time.AfterFunc(r.origin.deadline.Sub(r.eng.now()), func() {
-		mu.Lock()
-		defer mu.Unlock()
-		// By the store's own clock: a replay, which may be elsewhere, must not find
-		// that the deadline is still ahead.
-		if left := r.origin.deadline.Sub(r.eng.heart.Clock.Surely(time.Now())); left > 0 && !over {
-			if r.eng.heart.Clock.Doubtful(time.Now()) {
-				r.eng.heart.BeatSoon()
-				left = max(left/2, time.Millisecond)
-			}
-			t.Reset(left)
-			return
-		}
-		if !over {
-			st.ifLate(r.origin.deadline)
-		}
-	})
-	return func() {
-		mu.Lock()
-		defer mu.Unlock()
-		over = true
-		t.Stop()
+	w := &deadlineWatch{st: st, clock: &r.eng.heart.Clock, at: r.origin.deadline}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.unheard = context.AfterFunc(w.clock.Leap(), w.leapt)
+	w.timer = time.AfterFunc(w.at.Sub(r.eng.now()), w.look)
+	return w.end
+}
+
+// A deadlineWatch stops a run when its deadline passes.
+type deadlineWatch struct {
+	st    *stopping
+	clock *storeclock.Clock
+	at    store.Time
+
+	mu      sync.Mutex
+	timer   *time.Timer
+	unheard func() bool // leapt is called no more
+	over    bool
+}
+
+// look stops the run if its deadline has passed, by the store's own clock: a replay, which may be
+// elsewhere, must not find that it is still ahead.
+func (w *deadlineWatch) look() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.over {
+		return
 	}
+	left := w.at.Sub(w.clock.Surely(time.Now()))
+	if left <= 0 {
+		w.st.ifLate(w.at)
+		return
+	}
+	if w.clock.Doubtful(time.Now()) {
+		w.st.run.eng.heart.BeatSoon()
+		left = max(left/2, time.Millisecond)
+	}
+	w.timer.Reset(left)
+}
+
+// leapt is called when the deadline is nearer than the timer knows.
+func (w *deadlineWatch) leapt() {
+	w.mu.Lock()
+	if !w.over {
+		w.unheard = context.AfterFunc(w.clock.Leap(), w.leapt)
+	}
+	w.mu.Unlock()
+	w.look()
+}
+
+func (w *deadlineWatch) end() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.over = true
+	w.timer.Stop()
+	w.unheard()
 }
 
 // ifLate stops the run if its deadline has passed at the given moment, unless it

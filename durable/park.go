@@ -167,15 +167,16 @@ func (wt *runWaits) sync() error {
 	if !wt.rowStale() {
 		return nil
 	}
-	return kept(wt.run, wt.run.write(&commit.Write{}))
+	return kept(wt.run, "a wait", wt.run.write(&commit.Write{}))
 }
 
-// kept returns err, the answer to a write of the row alone. If the store refuses that
-// write, the run is parked: the workflow function must not take the refusal for the
-// outcome of what it waits for, which a replay would not see.
-func kept(r *run, err error) error {
+// kept returns err, the answer to a write of what belongs to no call. If the store refuses that
+// write, the run is parked: the refusal must be taken neither for the outcome of what the workflow
+// function waits for, which a replay would not see, nor for the failure of a run whose function was
+// not called.
+func kept(r *run, what string, err error) error {
 	if definite(err) {
-		return r.unrecorded("a wait", err)
+		return r.unrecorded(what, err)
 	}
 	return err
 }
@@ -203,7 +204,7 @@ func (cd *claimedAs) recordRunning() error {
 	}
 	// Not by run.write, which would end the trial of a suspect before the suspected body
 	// has run.
-	return kept(r, r.eng.committer.Commit(context.Background(), &r.log, &commit.Write{}))
+	return kept(r, "a wait", r.eng.committer.Commit(context.Background(), &r.log, &commit.Write{}))
 }
 
 // waitFor waits until ready is closed, the time of p has come, or no further
@@ -212,9 +213,11 @@ func (cd *claimedAs) recordRunning() error {
 func (s *scope) waitFor(p *parking, ready <-chan struct{}) (late bool, err error) {
 	r := s.run
 	s.trace.Settle()
-	var timer, asked = (<-chan time.Time)(nil), (<-chan struct{})(nil)
+	var timer <-chan time.Time
+	var asked, leapt <-chan struct{}
 	var t *time.Timer
 	if p.until != 0 {
+		leapt = r.eng.heart.Clock.Leap().Done()
 		d := p.left(&r.eng.heart.Clock)
 		if d <= 0 {
 			select {
@@ -260,6 +263,9 @@ func (s *scope) waitFor(p *parking, ready <-chan struct{}) (late bool, err error
 		case <-asked:
 			asked = nil
 			t.Reset(max(p.left(&r.eng.heart.Clock), 0))
+		case <-leapt:
+			leapt = r.eng.heart.Clock.Leap().Done()
+			t.Reset(max(p.left(&r.eng.heart.Clock), 0))
 		case <-r.gone:
 			return false, r.deathOf()
 		case <-stopped:
@@ -293,7 +299,8 @@ func (p *parking) left(clock *storeclock.Clock) time.Duration {
 	now := time.Now()
 	d := p.until.Sub(clock.Surely(now))
 	if !p.least.IsZero() {
-		d = max(d, p.least.Sub(now))
+		// The monotonic clock stands still while the machine is suspended.
+		d = max(d, min(p.least.Sub(now), time.Duration(p.least.UnixNano()-clock.Skew.Wall(now))))
 	}
 	return d
 }

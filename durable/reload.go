@@ -91,6 +91,7 @@ func (dorm *dormitory) loop(ctx context.Context) {
 	var loading sync.WaitGroup
 	defer loading.Wait()
 	for {
+		leapt := dorm.eng.heart.Clock.Leap().Done()
 		d, wait := dorm.next()
 		if d != nil {
 			select {
@@ -109,6 +110,7 @@ func (dorm *dormitory) loop(ctx context.Context) {
 		case <-ctx.Done():
 			return
 		case <-dorm.roused:
+		case <-leapt:
 		case <-t.C:
 		}
 	}

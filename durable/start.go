@@ -36,8 +36,10 @@ func (o *startOptions) apply(ctx context.Context, e *Engine, id string, list []S
 	if inRun {
 		o.inherit(s.run)
 	}
+	if o.err == nil && !inRun { // a child waits once it is known to be a new one
+		o.err = o.awaitClock(ctx, e)
+	}
 	if o.err == nil {
-		o.awaitClock(ctx, e)
 		o.err = o.checkDeadline(e, inRun)
 	}
 	if o.err == nil {
@@ -226,18 +228,27 @@ func (e *Engine) start(ctx context.Context, def *definition, id string, input []
 	return e.roster.active(id), e, id, nil
 }
 
-// clockPatience is how long a start waits for the store's clock: a store that does not answer refuses it.
+// clockPatience is how long a start waits for the store's clock.
 const clockPatience = time.Second
 
-// awaitClock waits until a moment that is counted from now can be computed; see scope.awaitClock. A start
-// in the program's own transaction does not: with one writer it keeps the store from being asked.
-func (o *startOptions) awaitClock(ctx context.Context, e *Engine) {
-	if o.tx != nil || o.deadline == 0 && o.line.delay == 0 && o.line.debounce == nil || !e.heart.Clock.Outdated(time.Now()) {
-		return
+// counts reports whether the row of the run has a moment that is counted from now.
+func (o *startOptions) counts() bool {
+	return o.deadline != 0 || o.line.delay != 0 || o.line.debounce != nil
+}
+
+// awaitClock waits until a moment that is counted from now can be computed; see scope.awaitClock. A store
+// that is silent may take the start later, so the start is refused. One in the program's own transaction
+// does not wait: with one writer it keeps the store from being asked.
+func (o *startOptions) awaitClock(ctx context.Context, e *Engine) error {
+	if o.tx != nil || !o.counts() || !e.heart.Clock.Outdated(time.Now()) {
+		return nil
 	}
-	ctx, end := context.WithTimeout(ctx, clockPatience)
+	patience, end := context.WithTimeout(ctx, clockPatience)
 	defer end()
-	e.heart.AwaitClock(ctx.Done(), nil)
+	if e.heart.AwaitClock(patience.Done(), nil) || ctx.Err() != nil {
+		return nil
+	}
+	return fmt.Errorf("%w: this machine was suspended, or its clock was set, and the store has not said the time since", ErrUnavailable)
 }
 
 // checkDeadline refuses a run that could begin only once its time is up. In a workflow function a

@@ -112,6 +112,13 @@ func sleepIn(ctx context.Context, s *scope, least time.Duration, until func() st
 	return nil
 }
 
+// awaitClock precedes the first attempt of a step, from which the deadline of all attempts is counted.
+func (st *step) awaitClock() {
+	if st.policy.Deadline > 0 && st.start == 0 {
+		st.call.scope.awaitClock()
+	}
+}
+
 // awaitClock precedes what computes a moment that is recorded, so that it lies as far ahead as was
 // asked, also for a process on another machine.
 func (s *scope) awaitClock() {

@@ -69,20 +69,21 @@ func (h *Heart) Uptime() time.Duration { return time.Since(h.openedAt) }
 func (h *Heart) BeatSoon() { nudge.Send(h.now) }
 
 // AwaitClock waits until the estimate of the store's clock knows of the last suspend of this machine,
-// which it does at once unless there was one since the last beat, or until one of the channels is closed.
-func (h *Heart) AwaitClock(gone, stopped <-chan struct{}) {
+// which it does at once unless there was one since the last beat, or until one of the channels is closed:
+// then it returns false.
+func (h *Heart) AwaitClock(gone, stopped <-chan struct{}) (known bool) {
 	for {
 		next := h.Clock.Next()
 		if !h.Clock.Outdated(time.Now()) {
-			return
+			return true
 		}
 		h.BeatSoon()
 		select {
 		case <-next:
 		case <-gone:
-			return
+			return false
 		case <-stopped:
-			return
+			return false
 		}
 	}
 }

@@ -2,6 +2,7 @@
 package storeclock
 
 import (
+	"context"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -34,6 +35,8 @@ type Clock struct {
 	mu       sync.Mutex
 	recent   []reading     // oldest first
 	observed chan struct{} // closed with the next reading
+	leap     context.Context
+	leapt    context.CancelFunc // ends leap
 }
 
 // reading is one measurement: how many microseconds the store is ahead of our clock, at
@@ -71,6 +74,8 @@ const (
 	// apart is by how much, in microseconds, wall clock and monotonic clock may differ that were read
 	// one after the other.
 	apart = 2000
+	// leastLeap is by how much the clock must have been behind for those to be told that wait for a time.
+	leastLeap = 100 * time.Millisecond
 	// steadyAgain is how many readings in a row must agree after one did not.
 	steadyAgain = 4
 )
@@ -81,6 +86,7 @@ func (c *Clock) Start(t time.Time) {
 	// way.
 	c.anchor = t.Add(-time.Duration(t.Nanosecond() % 1000))
 	c.observed = make(chan struct{})
+	c.leap, c.leapt = context.WithCancel(context.Background())
 	wall := c.Skew.Wall(c.anchor) / 1000
 	c.pace.Store(&pace{offset: wall, low: wall})
 }
@@ -127,6 +133,15 @@ func (c *Clock) Next() <-chan struct{} {
 	return c.observed
 }
 
+// Leap returns a context that ends once a reading shows that the clock was behind: the machine was
+// suspended, for example, which no timer of this process has counted. Whoever waits for a time of the
+// store then finds that it is nearer.
+func (c *Clock) Leap() context.Context {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.leap
+}
+
 // Observe records that the store's clock said now between two moments of ours. It
 // returns by how much the store's clock was set, 0 if it was not.
 func (c *Clock) Observe(before, after time.Time, now store.Time) (set time.Duration) {
@@ -156,6 +171,10 @@ func (c *Clock) Observe(before, after time.Time, now store.Time) (set time.Durat
 	c.pace.Store(p)
 	close(c.observed)
 	c.observed = make(chan struct{})
+	if set >= leastLeap {
+		c.leapt()
+		c.leap, c.leapt = context.WithCancel(context.Background())
+	}
 	return set
 }
 
