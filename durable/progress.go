@@ -72,7 +72,10 @@ func saveProgress[T any](ctx context.Context, call, slot string, v T) error {
 	w := &commit.Write{Events: []store.Event{ev}}
 	answered := r.bodies.asks()
 	err = r.write(w)
-	if answered(); err != nil {
+	if answered(); definite(err) && !ofContent(err) {
+		err = r.unrecorded(st.call.key, err) // what the body makes of it is no outcome of the step
+	}
+	if err != nil {
 		return err
 	}
 	st.call.scope.preface = preface{}

@@ -123,6 +123,90 @@ func TestARunWhoseLogIsTornAsItContinuesIsParked(t *testing.T) {
 	})
 }
 
+// Before the function is called, a run records which version executes it, and that a pause has ended for
+// the sake of a cancel. What a damaged store makes of that is no failure of the run, and a run whose
+// function was not called is not ended without its compensations.
+func TestARunIsNotEndedByWhatADamagedStoreRefusesBeforeItsFunctionIsCalled(t *testing.T) {
+	once := func(w *world, is func(*store.Change) bool) (refused *int) {
+		refused = new(int)
+		w.disk.tamper(func(batch []store.Change, forward func() []error) []error {
+			if *refused == 0 && is(&batch[0]) {
+				*refused++
+				return all(batch, store.ErrCorrupt)
+			}
+			return forward()
+		})
+		return refused
+	}
+	t.Run("its version", func(t *testing.T) {
+		inWorld(t, func(t *testing.T, w *world) {
+			wf := durable.Define("w", func(ctx context.Context, _ int) (int, error) { return durable.Step(ctx, "one", one) }, durable.Version("v1"))
+			w.serve(t)
+			_, err := durable.Ref[int, int]("w").Start(w.ctx(), "r", 0)
+			require.NoError(t, err)
+			w.serve(t, wf)
+			refused := once(w, func(c *store.Change) bool { return c.Row != nil && c.Row.Version != nil })
+			_, err = w.eng.Recover(w.ctx())
+			require.NoError(t, err)
+			pass(time.Second)
+			require.Equal(t, 1, *refused)
+			require.Equal(t, durable.CodeUnrecorded, w.row("r").Code, w.story("r"))
+			_, err = operate.On(w.eng).Resume(w.ctx(), "r", operate.ResumeOptions{})
+			require.NoError(t, err)
+			_, err = wait(t, w, wf, "r")
+			require.NoError(t, err)
+		})
+	})
+	t.Run("the end of its pause", func(t *testing.T) {
+		inWorld(t, func(t *testing.T, w *world) {
+			undone := 0
+			wf := durable.Define("w", func(ctx context.Context, _ int) (int, error) {
+				if err := durable.Compensate(ctx, "undo", func(context.Context) error { undone++; return nil }); err != nil {
+					return 0, err
+				}
+				if _, err := durable.Step(ctx, "one", one); err != nil {
+					return 0, err
+				}
+				return 1, durable.Sleep(ctx, time.Hour)
+			})
+			w.boot(t, with(wf))
+			start(t, w, wf, "r", 0)
+			pass(time.Second)
+			require.NoError(t, w.eng.Pause(w.ctx(), "r", "wait"))
+			pass(time.Second)
+			refused := once(w, func(c *store.Change) bool { return len(c.Events) > 0 && c.Events[0].Type == store.WorkflowUnpaused })
+			require.NoError(t, w.eng.Cancel(w.ctx(), "r", "enough"))
+			pass(time.Second)
+			require.Equal(t, 1, *refused)
+			require.Equal(t, durable.CodeUnrecorded, w.row("r").Code, w.story("r"))
+			require.NoError(t, w.eng.Unpause(w.ctx(), "r"))
+			_, err := operate.On(w.eng).Resume(w.ctx(), "r", operate.ResumeOptions{})
+			require.NoError(t, err)
+			_, err = wait(t, w, wf, "r")
+			require.ErrorIs(t, err, durable.ErrRunCancelled)
+			require.Equal(t, 1, undone)
+		})
+	})
+	t.Run("the progress of a body", func(t *testing.T) {
+		inWorld(t, func(t *testing.T, w *world) {
+			wf := durable.Define("w", func(ctx context.Context, _ int) (int, error) {
+				return durable.Step(ctx, "s", func(ctx context.Context) (int, error) { return 7, durable.SaveProgress(ctx, 1) })
+			})
+			w.boot(t, with(wf))
+			refused := once(w, func(c *store.Change) bool { return len(c.Events) > 0 && c.Events[0].Type == store.ProgressSaved })
+			_, err := run(t, w, wf, "r", 0)
+			require.ErrorIs(t, err, durable.ErrInterrupted)
+			require.Equal(t, 1, *refused)
+			require.Equal(t, durable.CodeUnrecorded, w.row("r").Code, w.story("r"))
+			_, err = operate.On(w.eng).Resume(w.ctx(), "r", operate.ResumeOptions{})
+			require.NoError(t, err)
+			out, err := wait(t, w, wf, "r")
+			require.NoError(t, err)
+			require.Equal(t, 7, out)
+		})
+	})
+}
+
 // The steps that a run has done are counted in each event. A result that the store does not take is none
 // of them: the failure that is recorded in its place counts.
 func TestAResultThatTheStoreRefusesIsNotCounted(t *testing.T) {

@@ -88,10 +88,10 @@ func (r *run) unpauseClaimed() error {
 		return nil
 	}
 	no := false
-	return r.write(&commit.Write{
+	return kept(r, "the end of its pause", r.write(&commit.Write{
 		Events: []store.Event{{Type: store.WorkflowUnpaused, Data: history.Encode(&history.Stop{Reason: "cancelled", Message: r.inbox.Seen(), Executor: r.eng.id})}},
 		Row:    &store.RowPatch{Paused: &no},
-	})
+	}))
 }
 
 // adopt takes over what the creation recorded.
@@ -138,7 +138,7 @@ func (r *run) pin() error {
 		return nil
 	}
 	v := r.def.version
-	if err := r.write(&commit.Write{Row: &store.RowPatch{Version: &v}}); err != nil {
+	if err := kept(r, "its version", r.write(&commit.Write{Row: &store.RowPatch{Version: &v}})); err != nil {
 		return err
 	}
 	r.row.Version = v
