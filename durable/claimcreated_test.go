@@ -111,3 +111,36 @@ func TestAHistoryThatIsNotAllThatTheRowKnowsOfIsLoaded(t *testing.T) {
 		}
 	})
 }
+
+// A run that was claimed begins only once a start of the same id, which is under way here and comes
+// too late, has made way. What comes for the run meanwhile reaches that one.
+func TestAMessageThatComesWhileAClaimedRunWaitsForAStartIsNotOverlooked(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		wf := durable.Define("w", func(ctx context.Context, _ int) (string, error) { return durable.Await[string](ctx, "word") })
+		elsewhere := w.open(t, durable.Options{})
+		handing(t, w, wf)
+		release := make(chan struct{})
+		w.disk.tamper(func(batch []store.Change, forward func() []error) []error {
+			if batch[0].Create != nil {
+				<-release
+			}
+			return forward()
+		})
+		started := make(chan error)
+		go func() {
+			_, err := wf.Start(w.ctx(), "r", 0)
+			started <- err
+		}()
+		synctest.Wait()
+		_, err := durable.Ref[int, string]("w").Enqueue(durable.NewContext(context.Background(), elsewhere), "r", 0)
+		require.NoError(t, err)
+		synctest.Wait()
+		require.Equal(t, w.eng.ID(), w.row("r").Owner, "it is claimed")
+		require.NoError(t, durable.Signal(w.ctx(), "r", "word", "go"))
+		synctest.Wait()
+		close(release)
+		require.NoError(t, <-started)
+		synctest.Wait() // no time passes, and so no beat comes
+		require.Equal(t, store.Completed, w.row("r").Status, "log:\n%s", w.log)
+	})
+}

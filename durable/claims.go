@@ -150,6 +150,7 @@ func (cr claimedRuns) Begin(row store.Run, s *telemetry.Segment, v *history.View
 // reports false when the engine closes.
 func (cr claimedRuns) beginAfter(old, r *run) bool {
 	_ = old.die(&death{kind: deathLost, err: ErrLost})
+	r.source.created = nil // what comes meanwhile reaches old, and the claim is over: there may be more to the history
 	return cr.eng.roster.background(func() {
 		select {
 		case <-old.ended:
