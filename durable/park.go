@@ -29,6 +29,7 @@ type parking struct {
 	// unloaded.
 	unsaid bool
 	since  time.Time
+	leapt  bool // the store's clock went on while that of this process did not
 }
 
 // said returns a write for the event that records the wait of p: once the event has its
@@ -264,7 +265,7 @@ func (s *scope) waitFor(p *parking, ready <-chan struct{}) (late bool, err error
 			asked = nil
 			t.Reset(max(p.left(&r.eng.heart.Clock), 0))
 		case <-leapt:
-			leapt = r.eng.heart.Clock.Leap().Done()
+			leapt, p.leapt = r.eng.heart.Clock.Leap().Done(), true
 			t.Reset(max(p.left(&r.eng.heart.Clock), 0))
 		case <-r.gone:
 			return false, r.deathOf()
@@ -299,8 +300,11 @@ func (p *parking) left(clock *storeclock.Clock) time.Duration {
 	now := time.Now()
 	d := p.until.Sub(clock.Surely(now))
 	if !p.least.IsZero() {
-		// The monotonic clock stands still while the machine is suspended.
-		d = max(d, min(p.least.Sub(now), time.Duration(p.least.UnixNano()-clock.Skew.Wall(now))))
+		least := p.least.Sub(now)
+		if p.leapt { // the machine was suspended if its wall clock says so, too: the monotonic one stands still then
+			least = min(least, time.Duration(p.least.UnixNano()-clock.Skew.Wall(now)))
+		}
+		d = max(d, least)
 	}
 	return d
 }
