@@ -2,6 +2,7 @@ package postgres
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -207,30 +208,37 @@ func (s *Store) send(ctx context.Context, w *wire, members []*member) error {
 	return s.transact(ctx, w, members)
 }
 
-// assure acknowledges what was found only when the synchronous replicas have it. A session that
-// is ended while its commit waits for them leaves a commit that the server shows and they lack.
-// A later commit waits for all before it, so one is made. err is that of the attempt; without an
-// assurance what was found is open again.
+// assure acknowledges what was found only when the synchronous replicas have it: what an earlier attempt
+// has written, and the run of another that stands for one that was to be created. Without an assurance
+// the Changes are open again. err is that of the attempt.
 func assure(w *wire, members []*member, err error) error {
 	var found []*member
 	for _, m := range members {
-		if m.decided && m.err == nil && (m.found || m.unknown && len(m.c.Events) == 0) {
+		if m.decided && (m.err == nil && (m.found || m.unknown && len(m.c.Events) == 0) || errors.Is(m.err, store.ErrExists)) {
 			found = append(found, m)
 		}
 	}
 	if err == nil && len(found) > 0 {
-		run := found[0].c.RunID
-		if run == "" {
-			run = found[0].c.Send[0].To
-		}
-		_, err = w.exec("touch_run", run)
+		err = w.replicated()
 	}
 	if err != nil {
 		for _, m := range found {
-			m.found, m.decided, m.unknown = false, false, true
+			m.unknown = m.unknown || m.err == nil
+			m.found, m.decided, m.err = false, false, nil
 		}
 	}
 	return err
+}
+
+// replicated waits until the synchronous replicas have what this connection can read. A session that is
+// ended while its commit waits for them leaves a commit that the server shows and they lack. A later
+// commit waits for all before it, so one is made.
+func (w *wire) replicated() error {
+	if w.tx != nil {
+		w.rollback()
+	}
+	// Where the context ends first, the server gives the wait up and answers that it has committed.
+	return cmp.Or(w.query("replicated", func([]driverValue) error { return nil }), w.ctx.Err())
 }
 
 // findNumbers looks up the run numbers that are not cached: of the plain members, and of those

@@ -81,13 +81,19 @@ func (s *Store) deleteRuns(w *wire, d *store.Deletion, asked []int64) ([]int64, 
 	}
 	if len(asked) > 0 {
 		// That attempt had them locked until it was over, so now it is known what became of it.
-		if left, err := runsLeft(w, asked); err != nil || left == 0 {
+		switch left, err := runsLeft(w, asked); {
+		case err != nil:
 			return asked, err
+		case left == 0:
+			return asked, w.replicated()
 		}
 	}
 	nos, err := mayDelete(w, d, runs)
-	if err != nil || len(nos) == 0 {
+	switch {
+	case err != nil:
 		return nil, err
+	case len(nos) == 0:
+		return nil, w.replicated()
 	}
 	for _, name := range []string{"delete_events", "delete_inbox", "delete_branches", "delete_attributes", "release_holds", "delete_runs"} {
 		if _, err := w.exec(name, ints(nos...)); err != nil {

@@ -58,7 +58,7 @@ func (s *Store) putQueue(w *wire, q store.Queue, maybe bool) error {
 	want.Revision, want.UpdatedAt = q.Revision+1, have.Queue.UpdatedAt
 	switch {
 	case maybe && have.Queue == want:
-		return nil
+		return w.replicated()
 	case have.Queue.Revision != q.Revision:
 		return fmt.Errorf("store: queue %q: revision %d was expected, it is at %d: %w", q.Name, q.Revision, have.Queue.Revision, store.ErrRevision)
 	}

@@ -31,7 +31,7 @@ func (s *Store) PutSchedule(ctx context.Context, sc store.Schedule) (next store.
 				return err
 			}
 			if have != nil && next.Revision == have.Revision {
-				return nil // carried out before
+				return w.replicated() // carried out before
 			}
 			if ok, err := s.writeSchedule(w, have, &next); ok || err != nil {
 				return err
@@ -102,8 +102,11 @@ func (s *Store) DeleteSchedule(ctx context.Context, name string) (existed bool, 
 	err = s.again(ctx, func(w *wire) error {
 		for w.ctx = ctx; ; {
 			have, _, err := w.schedule(name)
-			if err != nil || have == nil {
+			switch {
+			case err != nil:
 				return err
+			case have == nil:
+				return w.replicated()
 			}
 			n, err := w.exec("schedule_delete", name, have.Revision)
 			if n > 0 {

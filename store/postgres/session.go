@@ -298,6 +298,11 @@ func (w *wire) exec(name string, args ...driver.Value) (int64, error) {
 	if err != nil {
 		return 0, fmt.Errorf("%s: rows affected: %w", name, err)
 	}
+	if n > 0 && w.tx == nil && w.ctx.Err() != nil {
+		// The end of a context also ends the wait of a commit for the replicas, and the server then answers
+		// that it has committed.
+		return 0, w.ctx.Err()
+	}
 	return n, nil
 }
 

@@ -326,7 +326,3 @@ DELETE FROM durable_inbox WHERE run_no = ANY($1::bigint[])
 
 -- name: runs_left (own)
 SELECT pg_catalog.count(*) FROM durable_runs WHERE no = ANY($1::bigint[])
-
--- name: touch_run (own)
--- A write that changes nothing: its commit waits for the replicas that a commit waits for.
-UPDATE durable_runs SET strikes = strikes WHERE id = $1

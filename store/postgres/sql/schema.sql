@@ -88,3 +88,9 @@ ORDER BY a.xact_start LIMIT 3
 SELECT a.attname, a.attidentity <> '' AS identity FROM pg_attribute a
 JOIN pg_class c ON c.oid = a.attrelid JOIN pg_namespace n ON n.oid = c.relnamespace
 WHERE n.nspname = $1 AND c.relname = $2 AND a.attnum > 0 AND NOT a.attisdropped AND a.attgenerated = '' ORDER BY a.attnum
+
+-- name: replicated (own)
+-- A lock, which is a write that changes nothing: its commit waits for the replicas that a commit waits for.
+-- Where there are none it takes no lock.
+SELECT version FROM durable_schema
+WHERE version = 1 AND COALESCE(pg_catalog.current_setting('synchronous_standby_names', true), '') <> '' FOR KEY SHARE
