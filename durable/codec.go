@@ -14,7 +14,7 @@ type Codec interface {
 	// Name is kept with every checkpoint and must never change.
 	Name() string
 	Encode(v any) ([]byte, error)
-	// Decode sets what v, a pointer, points to.
+	// Decode sets what v, a pointer, points to. It may keep data.
 	Decode(data []byte, v any) error
 }
 

@@ -192,6 +192,9 @@ func unmarshal(codec Codec, info *typeInfo, data []byte, v any) (err error) {
 		codec, hide = c.Codec, unquoted
 	}
 	own, plain := codec.(JSON)
+	if !plain {
+		data = bytes.Clone(data) // a codec may keep it in the value, which the program may change; the record stays
+	}
 	if plain && !info.ownDecode {
 		err = codec.Decode(data, v)
 	} else if fault := guard.Call(func() { err = codec.Decode(data, v) }); fault != nil {
