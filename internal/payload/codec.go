@@ -193,7 +193,7 @@ func unmarshal(codec Codec, info *typeInfo, data []byte, v any) (err error) {
 	}
 	own, plain := codec.(JSON)
 	if !plain {
-		data = bytes.Clone(data) // a codec may keep it in the value, which the program may change; the record stays
+		data = bytes.Clone(data) // a value that keeps it may be changed, and the record may not
 	}
 	if plain && !info.ownDecode {
 		err = codec.Decode(data, v)

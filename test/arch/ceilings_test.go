@@ -19,7 +19,7 @@ var (
 		"internal/claims":  {23, 3150, 6, 330, 47},
 		"internal/commit":  {16, 2220, 7, 380, 47},
 		"internal/history": {31, 5370, 10, 470, 80},
-		"internal/payload": {12, 2560, 10, 530, 56},
+		"internal/payload": {12, 2570, 10, 530, 56},
 		"dashboard":        {9, 1100, 3, 240, 66},
 		"cli":              {36, 6300, 30, 390, 69},
 		"store":            {23, 3010, 4, 353, 55},
