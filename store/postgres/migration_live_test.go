@@ -141,6 +141,7 @@ func TestAMigrationBehindAnOpenTransactionLetsOthersPass(t *testing.T) {
 			commit(t, s, r.create("me"), other.create("me"))
 			db := raw(t, dsn)
 			tx := db.MustBegin()
+			defer func() { _ = tx.Rollback() }() // the migration waits for it, and the end of the test for that
 			require.NoError(t, s.CommitIn(t.Context(), tx, other.step(nil)))
 			sc := schemaOf(t, dsn, postgres.Options{NoMigrationBackup: without}.Later(widen))
 			migrated := make(chan error, 1)
@@ -155,9 +156,11 @@ func TestAMigrationBehindAnOpenTransactionLetsOthersPass(t *testing.T) {
 				return n > 0
 			}, time.Minute, time.Millisecond)
 			var longest time.Duration
-			for range 30 {
+			for priority := range int32(30) {
+				c := r.step(nil)
+				c.Row = &store.RowPatch{Priority: &priority} // the migration waits for the table of rows, the first that the transaction has locked
 				began := time.Now()
-				commit(t, s, r.step(nil))
+				commit(t, s, c)
 				longest = max(longest, time.Since(began))
 			}
 			t.Logf("the longest of 30 commits took %v", longest)

@@ -42,6 +42,31 @@ func TestACommitThatWaitsForALockGivesUpWithItsContext(t *testing.T) {
 	})
 }
 
+// An append has no transaction that its context could end. It waits as long as the session's
+// settings say, and is not sent again once the context has ended.
+func TestAnAppendThatWaitsForALockGivesUpWithItsContext(t *testing.T) {
+	onEveryDriver(t, func(t *testing.T, d drive) {
+		dsn := pgtest.DSN(t)
+		s := d.open(t, dsn)
+		r := &runLog{id: "r"}
+		commit(t, s, r.create("me"))
+		commit(t, s, r.step(nil))
+		tx := raw(t, dsn).MustBegin()
+		tx.MustExec("LOCK TABLE durable_events IN EXCLUSIVE MODE")
+		step := r.step(nil)
+		ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
+		defer cancel()
+		before := s.Counts().Statements
+		err := s.Commit(ctx, []store.Change{step})[0]
+		sent := s.Counts().Statements - before
+		require.NoError(t, tx.Rollback())
+		require.Error(t, err)
+		require.NotErrorIs(t, err, store.ErrUnknown, "nothing was written")
+		require.LessOrEqual(t, sent, int64(1), "it is sent once: %v", err)
+		commit(t, s, step)
+	})
+}
+
 // A server that stands still without a word, as a stopped process or a host
 // that is lost behind a firewall, holds nobody for ever.
 func TestAServerThatStandsStillIsGivenUp(t *testing.T) {

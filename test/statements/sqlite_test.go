@@ -4,11 +4,13 @@ package statements_test
 
 import (
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"github.com/mattn/go-sqlite3"
 	"github.com/stretchr/testify/require"
 
+	"github.com/holdfast-dev/holdfast/store"
 	"github.com/holdfast-dev/holdfast/store/sqlite"
 	"github.com/holdfast-dev/holdfast/test/statements/sqlitefault"
 	"github.com/holdfast-dev/holdfast/test/tried"
@@ -48,4 +50,42 @@ func TestAnErrorOfAnyClassAtAnyCallOfSQLite(t *testing.T) {
 	failures := sqliteFailures()
 	trials, fired := begin(t, st).all(t, failures)
 	tried.Say(t, "statements", "store=sqlite classes=%d trials=%d failed=%d lost=0 doubled=0", len(failures), trials, fired)
+}
+
+// A transaction whose ROLLBACK has failed is still open. Its connection serves nobody else.
+func TestAConnectionToSQLiteWhoseRollbackHasFailedIsClosed(t *testing.T) {
+	st, err := sqlite.Open(filepath.Join(t.TempDir(), "runs.db"))
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, st.Close()) })
+	for name, call := range map[string]func() error{
+		"a read": func() error {
+			_, err := st.Count(t.Context(), store.Filter{}, "")
+			return err
+		},
+		"a step": func() error {
+			tx, err := st.BeginTx(t.Context())
+			if err != nil {
+				return err
+			}
+			return tx.Rollback()
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			require.NoError(t, call())
+			rollbacks := 0
+			for at := 1; ; at++ {
+				sqlitefault.Arm(at, int(sqlite3.ErrNomem), sqlitefault.Refused)
+				_ = call() // the failure is ours
+				hit := sqlitefault.Disarm()
+				if hit == "" {
+					break
+				}
+				if strings.Contains(hit, "ROLLBACK") {
+					rollbacks++
+				}
+				require.NoError(t, call(), hit)
+			}
+			require.NotZero(t, rollbacks)
+		})
+	}
 }
