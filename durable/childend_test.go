@@ -175,17 +175,20 @@ func TestAParentHearsOfAChildThatWasCancelledBeforeItBegan(t *testing.T) {
 }
 
 func TestSeveralGoroutinesThatWaitForOneChildAllGoOn(t *testing.T) {
-	for _, unload := range []time.Duration{-1, time.Nanosecond} {
+	for _, c := range []struct {
+		unload time.Duration
+		reboot bool
+	}{{unload: -1}, {unload: -1, reboot: true}, {unload: time.Nanosecond, reboot: true}} {
 		inWorld(t, func(t *testing.T, w *world) {
 			wf := durable.Define("readers", func(ctx context.Context, n int) (string, error) {
-				c, err := letter.Start(ctx, durable.AutoID, "")
+				child, err := letter.Start(ctx, durable.AutoID, "")
 				if err != nil {
 					return "", err
 				}
 				var all []*durable.Future[string]
 				for i := range n {
 					all = append(all, durable.Go(ctx, fmt.Sprint("reader", i), func(ctx context.Context) (string, error) {
-						out, err := c.Wait(ctx)
+						out, err := child.Wait(ctx)
 						if err != nil {
 							return "", err
 						}
@@ -202,13 +205,17 @@ func TestSeveralGoroutinesThatWaitForOneChildAllGoOn(t *testing.T) {
 				}
 				return fmt.Sprint(out), nil
 			})
-			o := durable.Options{Workflows: []durable.Definition{wf, letter}, UnloadAfter: unload}
+			o := durable.Options{Workflows: []durable.Definition{wf, letter}, UnloadAfter: c.unload}
 			w.boot(t, o)
 			start(t, w, wf, "p", 3)
 			w.eventually("p", store.Waiting)
-			w.reboot(t, o)
-			w.eventually("p", store.Waiting)
+			if c.reboot {
+				w.reboot(t, o)
+				w.eventually("p", store.Waiting)
+			}
 			require.NoError(t, durable.Signal(w.ctx(), "p/letter", "end", "yes"))
+			pass(time.Minute)
+			require.Equal(t, store.Completed, w.row("p").Status)
 			out, err := wait(t, w, wf, "p")
 			require.NoError(t, err)
 			require.Equal(t, "[it said yes it said yes it said yes]", out)

@@ -103,6 +103,7 @@ func (s *spans) body(process int, d time.Duration) func(context.Context) error {
 		select {
 		case <-time.After(d):
 		case <-ctx.Done():
+			time.Sleep(time.Millisecond) // if it were begun again and again, no virtual time would pass
 			one.cause = context.Cause(ctx)
 		}
 		one.end = time.Now()

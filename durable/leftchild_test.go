@@ -2,6 +2,7 @@ package durable_test
 
 import (
 	"context"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -15,11 +16,15 @@ import (
 // started a child: the child ends with the run all the same.
 func TestAChildOfABranchThatIsStillBeingReplayedIsCancelledWithItsParent(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
+		var lives atomic.Int32
 		wf := durable.Define("race", func(ctx context.Context, _ int) (string, error) {
 			sleeper := durable.Go(ctx, "sleeper", func(ctx context.Context) (string, error) {
 				return "slept", durable.Sleep(ctx, time.Minute)
 			})
 			parent := durable.Go(ctx, "parent", func(ctx context.Context) (string, error) {
+				if lives.Add(1) > 1 {
+					time.Sleep(time.Minute) // longer than the replay of the rest
+				}
 				c, err := letter.Start(ctx, durable.AutoID, "")
 				if err != nil {
 					return "", err
