@@ -12,6 +12,7 @@
 //	process.go    an engine that is opened, killed, closed and opened again
 //	store.go      the way of one process to the store; fault.go is what goes wrong there
 //	queue.go      what roots wait in; schedule.go starts runs beside them; both say what must hold
+//	pace.go       has calls take time, and goroutines make way for others: which order a moment has
 //	clock.go      the clock of the store, which drifts and jumps
 //	localclock.go the clocks of each process, which drift, are set, and stand still; what must not depend on them
 //	operator.go   what people do to runs
@@ -19,6 +20,7 @@
 //	ask.go        requests and their answers, what runs publish, and effects that Reconcile asks for
 //	deploy.go     a second build of the program, rolled forth and back; which runs fit which
 //	ledger.go     what bodies did and calls returned; told.go what people were told
+//	peace.go      what must hold when nobody gives the runs anything
 //	check.go      what must hold at the end
 //	run.go        the life of a world: begun, disturbed, left in peace, judged
 //	watch.go      counts calls and events, and has faults and acts happen at them
@@ -33,8 +35,9 @@
 // again. A seed alone makes the same world only with the same first seed, because what was
 // seen before steers what is made next. All choices of a world (which call of the
 // store meets a fault, what an operator does after which event) are counted at the
-// store, not timed. The virtual clock is exact. What is left to chance is the order in
-// which goroutines run that are ready at the same virtual moment, and the ids of
+// store, not timed. The virtual clock is exact. How long calls take, and where goroutines
+// make way for others, is drawn from numbers of the world. What is left to chance is the
+// order in which goroutines run that are ready at the same virtual moment, and the ids of
 // executors. Tests of this package run with one P, which leaves little of that; a world
 // that fails therefore fails again nearly always, and the shrinker tries each smaller
 // world several times.

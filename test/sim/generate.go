@@ -78,6 +78,9 @@ func (g *Generator) world() World {
 	if g.chance(12) {
 		g.begin(&w)
 	}
+	if g.chance(40) {
+		g.hurry(&w)
+	}
 	return w
 }
 

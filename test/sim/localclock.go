@@ -21,6 +21,7 @@ type Clock struct {
 type localClock struct {
 	Clock
 	began time.Time
+	yield func() // is called whenever somebody looks
 
 	mu     sync.Mutex
 	sets   []moment // of the wall clock
@@ -35,7 +36,7 @@ type moment struct {
 
 // newClock returns the clocks of the n-th process.
 func (s *sim) newClock(n int) *localClock {
-	c := &localClock{began: s.began}
+	c := &localClock{began: s.began, yield: s.yield}
 	if all := s.world.Clocks; len(all) > 0 {
 		c.Clock = all[n%len(all)]
 	}
@@ -44,6 +45,7 @@ func (s *sim) newClock(n int) *localClock {
 
 // skew returns by how much the clocks differ from the right one at a moment.
 func (c *localClock) skew(t time.Time) (monotonic, wall time.Duration) {
+	c.yield()
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	monotonic = t.Sub(c.began) / 1_000_000 * time.Duration(c.Drift)

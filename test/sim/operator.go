@@ -49,6 +49,10 @@ const (
 // AFault is what the call of the store begins that meets a fault: an act may begin then.
 const AFault = "fault"
 
+// AfterAct is what each call of the store is as well, from when the first act has begun: a fault
+// may meet the n-th of them.
+const AfterAct = "after act"
+
 // deeds lists them.
 func deeds() []Deed {
 	return []Deed{SendSignals, SendPoison, SendRequests, CancelRun, PauseRun, UnpauseRun, ResumeRun, ForkRun, JumpBack, EditStep, CopyRun, VerifyRun, RepairRun, RecoverRun, CleanUp, KillProcess, CloseProcess, OpenProcess}
@@ -121,6 +125,7 @@ func (s *sim) act(a *Act) {
 	s.mu.Lock()
 	well := s.well
 	s.acts++
+	s.acting = true
 	s.mu.Unlock()
 	p := s.live(a.Run)
 	if well || p == nil {
@@ -197,9 +202,12 @@ func (s *sim) operate(ctx context.Context, eng *durable.Engine, a *Act, id strin
 		s.ledger.cancels(id, err == nil)
 		return err
 	case PauseRun:
-		s.ledger.pauses(id)
-		return eng.Pause(ctx, id, "wait")
+		s.ledger.pauses(id, false)
+		err := eng.Pause(ctx, id, "wait")
+		s.ledger.pauses(id, err == nil)
+		return err
 	case UnpauseRun:
+		s.ledger.releases(id)
 		return eng.Unpause(ctx, id)
 	case ResumeRun:
 		defer s.ledger.meddles(id)()

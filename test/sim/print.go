@@ -85,6 +85,12 @@ func (w *World) fields() (small []string) {
 	if w.Drift != 0 {
 		small = append(small, fmt.Sprint("Drift: ", w.Drift))
 	}
+	if w.Pace != 0 {
+		small = append(small, fmt.Sprint("Pace: ", w.Pace))
+	}
+	if w.Yield != 0 {
+		small = append(small, fmt.Sprint("Yield: ", w.Yield))
+	}
 	if w.Names != 0 {
 		small = append(small, fmt.Sprint("Names: ", w.Names))
 	}

@@ -7,6 +7,7 @@ import (
 	"os"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -67,6 +68,9 @@ type sim struct {
 	work    sync.WaitGroup // what operators do, and processes that come and go
 	clients sync.WaitGroup // those that wait for runs
 
+	paced   atomic.Uint64 // calls to the store, in a world with a Pace
+	yielded atomic.Uint64 // looks at clocks and calls, in one with a Yield
+
 	order sync.Mutex // held from a change of the store until it is noted
 
 	mu        sync.Mutex
@@ -91,6 +95,8 @@ type sim struct {
 	notes     []string
 	events    int
 	acts      int
+	acting    bool // an act has begun
+	knocks    int  // at runs that waited and had nothing to do
 	fired     map[Harm]int
 }
 
@@ -168,6 +174,7 @@ func (s *sim) play() {
 	s.disturbance()
 	s.calm()
 	s.quiesce()
+	s.askOwed()
 	s.settle()
 	s.judge()
 	s.end()

@@ -77,6 +77,12 @@ func smallerWorlds(w World) (all []World) {
 	if w.Drift != 0 {
 		add(func(v *World) { v.Drift = 0 })
 	}
+	if w.Pace != 0 {
+		add(func(v *World) { v.Pace = 0 })
+	}
+	if w.Yield != 0 {
+		add(func(v *World) { v.Yield = 0 })
+	}
 	if w.Names != 0 {
 		add(func(v *World) { v.Names = 0 })
 	}

@@ -2,6 +2,7 @@ package sim
 
 import (
 	"context"
+	"slices"
 	"sync"
 	"time"
 
@@ -85,10 +86,15 @@ func (l *link) call(ctx context.Context, forward func() error, names ...string) 
 			return err
 		}
 	}
+	l.process.sim.yield()
 	if err := l.down(); err != nil {
 		return err
 	}
 	f := l.process.sim.faultAt(names)
+	if !slices.Contains(names, "beat") { // which tells the time
+		carryOut := forward
+		forward = func() error { return l.paced(carryOut) }
+	}
 	if f == nil {
 		return forward()
 	}

@@ -13,6 +13,8 @@ type told struct {
 	cancelledAt store.Time // when that was acknowledged; 0: it was not
 	lineage     int        // odd while an operator changes its history
 	paused      bool       // an operator has tried to pause it
+	stopped     bool       // that was acknowledged, and nobody has tried to let it go on
+	released    bool       // an operator has tried to let it go on
 	meddled     bool       // an operator has tried to change its history
 	gen         int        // by the events
 	ways        int        // that it has gone at a Change: 1 the old one, 2 the new one
@@ -69,11 +71,21 @@ func (l *ledger) wasMeddled(id string) bool {
 	return l.run(id).meddled || l.run(id).paused
 }
 
-// pauses notes that somebody pauses a run.
-func (l *ledger) pauses(id string) {
+// pauses notes that somebody pauses a run, and whether it was acknowledged.
+func (l *ledger) pauses(id string, acknowledged bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.run(id).paused = true
+	t := l.run(id)
+	t.paused = true
+	t.stopped = t.stopped || acknowledged && !t.released
+}
+
+// releases notes that somebody lets a run go on.
+func (l *ledger) releases(id string) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	t := l.run(id)
+	t.stopped, t.released = false, true
 }
 
 // waited notes what somebody was told who waited for a run.

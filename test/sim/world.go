@@ -12,6 +12,8 @@ type World struct {
 	Grace    time.Duration // Options.Grace; 0: none
 	Drift    int           // how much faster the store's clock goes, in parts of a million
 	Clocks   []Clock       // of the processes, counted round; nil: they are right
+	Pace     uint64        // what the times are made of that calls to the store take; 0: they take none
+	Yield    uint64        // what decides when goroutines make way for others at one moment; 0: they do not
 	Names    int           // how many bytes the name of a call has at least in a key
 	Queue    *Queue        // that the root runs wait in; nil: none
 	Release  Release       // how its second build differs
