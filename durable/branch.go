@@ -370,6 +370,11 @@ func (wt *runWaits) end(b *branch) {
 		delete(wt.parked, p)
 	}
 	b.over = true
+	if b.at == 0 && wt.run.dead.Load() != nil {
+		// The execution has ended it. By the log it goes on, and a row that says that all others
+		// wait would have nobody come to it.
+		return
+	}
 	wt.branches--
 }
 

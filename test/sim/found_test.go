@@ -194,3 +194,15 @@ func TestAForkOfARunThatHasGoneTheNewWayGoesOn(t *testing.T) {
 		Acts: []sim.Act{{Do: "deploy"}, {Do: "fork", After: 9 * time.Second}},
 	})
 }
+
+// A process was closed while the beginning of two branches was being recorded. The branch whose
+// step it stopped was counted out: the row said that the run waits, and nobody came to the step.
+func TestABranchThatACloseHasStoppedIsGoneOnWith(t *testing.T) {
+	sim.Run(t, sim.World{
+		Program: sim.Program{
+			{Do: "go", Body: sim.Program{{Do: "step", For: time.Second}, {Do: "await"}}},
+		},
+		Faults: []sim.Fault{{On: "step_started", Nth: 1, Do: "refused"}},
+		Acts:   []sim.Act{{On: "fault", Nth: 1, Do: "close"}},
+	})
+}
