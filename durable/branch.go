@@ -316,6 +316,11 @@ func (gs *runGoroutines) join(own bool, bs ...*branch) error {
 			return gs.oneOf([]*branch{b})
 		}
 	}
+	if r.dead.Load() != nil {
+		// A call before this one was refused for that, and is still to be made by the log: the row
+		// must not say that all wait.
+		return gs.oneOf(bs)
+	}
 	p := &parking{own: own}
 	if !r.waits.join(p, bs) {
 		return r.deathOf()

@@ -206,3 +206,13 @@ func TestABranchThatACloseHasStoppedIsGoneOnWith(t *testing.T) {
 		Acts:   []sim.Act{{On: "fault", Nth: 1, Do: "close"}},
 	})
 }
+
+// The same, of a call of the function itself, which then went on to wait for the branch.
+func TestACallThatACloseHasStoppedIsGoneOnWith(t *testing.T) {
+	sim.Run(t, sim.World{
+		Program: sim.Program{
+			{Do: "go", Body: sim.Program{{Do: "await"}}, Then: sim.Program{{Do: "progress", Fails: 2, How: "block", Max: 2}}},
+		},
+		Acts: []sim.Act{{Do: "close", After: 5 * time.Second}},
+	})
+}
