@@ -484,10 +484,13 @@ func (op *Operator) takenSince(ctx context.Context, row *store.Run) (bool, error
 
 // reopen makes a failed or parked run claimable again, and its history what rv
 // says, in one act; done is false for a run that is claimable and stays as it is. The failure
-// stays in the history; the row drops it.
+// stays in the history; the row drops it. One whose process is gone can be claimed by this
+// engine as it is; any other leaves it to its policy, so without the code it is reopened.
 func (op *Operator) reopen(ctx context.Context, v *view, rv *revision) (done bool, err error) {
 	row := v.Row
-	if rv.Cut == nil && len(rv.Reset) == 0 && (row.Status != store.Failed && row.Code == "" || row.Status == store.Running || row.Status == store.Resuming) {
+	_, here := op.desk.Steps(row)
+	lost := row.Status == store.Running || row.Status == store.Resuming // nobody alive has it
+	if rv.Cut == nil && len(rv.Reset) == 0 && (lost && here || !lost && row.Status != store.Failed && row.Code == "") {
 		return false, nil
 	}
 	hold, err := op.desk.KeysToTake(ctx, row)

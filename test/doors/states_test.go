@@ -116,6 +116,9 @@ func states() []state {
 		resumed("its version is not served", func(w *world) {
 			w.retell("template", store.Interrupted, 3, func(r *store.Run) { r.Workflow, r.Version, r.InitialVersion = "gone", "7", "7" })
 		}, "handed over, unchecked, to who serves it", store.Interrupted),
+		resumed("its version is not served, its process is gone", func(w *world) {
+			w.retell("template", store.Running, 3, func(r *store.Run) { r.Workflow, r.Version, r.InitialVersion = "gone", "7", "7" })
+		}, "handed over, unchecked, to who serves it", store.Interrupted),
 	}
 }
 
