@@ -17,7 +17,7 @@ func TestAProgramThatTakesNoRunsFromAQueueIsNotTakenForOneThatExecutesThem(t *te
 	profileOf(d, "profiles:\n  prod: {server: \""+url+"\"}\n")
 
 	for _, where := range []string{"--store shop.db", "--profile prod"} {
-		require.Contains(t, d.ok("durable runs show mail-4 "+where).out, "no live process serves mail 1 from queue emails", where)
+		require.Contains(t, d.ok("durable runs show mail-4 "+where).out, "no live process serves mail v1 from queue emails", where)
 	}
 	watch := d.ok("durable --store shop.db watch mail-4")
 	require.Contains(t, watch.err, "Nobody executes mail-4 (pending).", "otherwise it would wait for ever")

@@ -197,7 +197,7 @@ List: durable sessions ls
 		name: "sessions show", line: "durable sessions show order-42",
 		// The sentence, and which program it was, are more than the transcript has.
 		want: `order-42  checkout v1  interrupted
-Stopped in good order WHEN before attempt 3 of 5 of charge. No live process serves checkout 1.
+Stopped in good order WHEN before attempt 3 of 5 of charge. No live process serves checkout v1.
 Steps       1 of 4 done, iteration 1
 Started     TIME, active TOOK, resumed 0 times
 Checkpoint  6 at TIME

@@ -146,7 +146,7 @@ func TestAPlanKnowsWhoTakesRunsFromTheQueue(t *testing.T) {
 	require.NoError(t, err)
 	require.False(t, plan.Plan.Served)
 	require.Equal(t, "nobody alive serves workflow checkout from queue emails: it goes on once a program that does is started", plan.Plan.Nobody)
-	require.Contains(t, other.browse("/runs/mail-1?panel=resume").body, "No live process serves checkout 1 from queue emails")
+	require.Contains(t, other.browse("/runs/mail-1?panel=resume").body, "No live process serves checkout v1 from queue emails")
 	_, err = other.c.Retry(t.Context(), "mail-1", false)
 	require.NoError(t, err)
 	run, err := other.c.GetRun(t.Context(), "mail-1")

@@ -11,12 +11,12 @@ func (b *Builder) claim(e *store.Event, d *history.Claim) {
 		return
 	}
 	b.claimed = true
-	b.suspect = nil
 	if l := b.life(); l != nil && l.How == Alive {
 		b.lose(l, e.Type == store.RunClaimed)
-		if l.How == Lost {
-			b.suspect = &suspects{life: len(b.lives) - 1, seen: map[string]bool{}}
-		}
+	}
+	b.suspect = nil
+	if l := b.life(); l != nil && l.How == Lost { // found now, or by whoever let the run go on
+		b.suspect = &suspects{life: len(b.lives) - 1, seen: map[string]bool{}}
 	}
 	l := Life{Executor: d.Executor, Begin: e.At, End: e.At, How: Alive, Resumed: d.Resumed, claim: e.Type, Replayed: int(e.Steps)}
 	l.Name, l.Host, l.PID = d.Name, d.Host, d.PID

@@ -176,6 +176,32 @@ func TestAKilledProcessIsToldWithTheAttemptThatMayHaveRun(t *testing.T) {
 	})
 }
 
+func TestWhatWasCutOffIsKnownAlsoAfterAPersonLetTheRunGoOn(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		charge := func(ctx context.Context) error {
+			return durable.RetryDo(ctx, "charge", durable.Policy{Initial: time.Millisecond}, func(ctx context.Context) error {
+				if durable.Attempt(ctx).Number == 1 {
+					return errors.New("503")
+				}
+				time.Sleep(time.Minute)
+				return nil
+			})
+		}
+		w.begun(charge)
+		w.crash()
+		pass(durable.DefaultLease + time.Second)
+		ctx := w.boot("terminal")
+		_, err := operate.On(w.eng).Resume(ctx, "r", operate.ResumeOptions{})
+		require.NoError(t, err, "a program without the code hands it over")
+		require.Contains(t, w.tell("r").Verdict.Text(), "Asked to go on")
+		w.boot("web-2", durable.Define("w", func(ctx context.Context, _ int) (int, error) { return 0, charge(ctx) }))
+		pass(2 * time.Minute)
+		o := w.tell("r")
+		require.Equal(t, []string{"life web-1 lost +0", "life web-2 clean +0", "charge done (2 of 5 attempts) [1 failed] [2 cut off] [2 done]"}, lines(o))
+		require.Contains(t, o.Verdict.Text(), "web-1 was lost about attempt 2 of 5 of charge")
+	})
+}
+
 func TestAProcessThatDiedBeforeTheAttemptWasDueCutNothingOff(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		wf := durable.Define("w", func(ctx context.Context, _ int) (int, error) {

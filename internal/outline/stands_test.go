@@ -230,7 +230,7 @@ func stands() []stand {
 			pass(durable.DefaultLease + time.Second)
 			w.boot("web-2", durable.Define("other", func(context.Context, int) (int, error) { return 0, nil }))
 			pass(time.Second)
-		}, "Parked: no process that was there serves w 1", "It goes on once a process that does is started."},
+		}, "Parked: no process that was there serves w v1", "It goes on once a process that does is started."},
 		{"three deaths", func(_ *testing.T, w *world) {
 			step := func(ctx context.Context) error { return durable.Do(ctx, "charge", hang) }
 			w.begun(step)

@@ -184,8 +184,8 @@ func (b *Builder) undone(o *Outline, v *Verdict) {
 // served names what a process must serve to execute the run.
 func (o *Outline) served() Text {
 	t := say(code(o.Run.Workflow))
-	if o.Run.Version != "" {
-		t = append(t, say(" ", o.Run.Version)...)
+	if o.Run.Version != "" { // "order 1" would read like the id of a run
+		t = append(t, say(" v", strings.TrimPrefix(o.Run.Version, "v"))...)
 	}
 	if o.coded && !o.Served {
 		t = append(t, say(" from queue ", code(o.Run.Queue))...)
@@ -447,7 +447,7 @@ func (b *Builder) abandoned(o *Outline, v *Verdict) {
 		v.More = append(v.More, say(since))
 	}
 	if o.Served {
-		v.More = append(v.More, say("A live process serves it and takes it up when the lease has run out."))
+		v.More = append(v.More, say("A live process serves it, and takes it up when the lease has run out if it has called durable.Recover."))
 	} else {
 		v.More = append(v.More, say("No live process serves ", o.served(), "."))
 	}

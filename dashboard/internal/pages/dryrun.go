@@ -169,7 +169,10 @@ func (rp *RunPage) serves(ctx context.Context, run *store.Run) (string, error) {
 			names = append(names, x.Name)
 		}
 	}
-	what := strings.TrimSpace(run.Workflow + " " + run.Version)
+	what := run.Workflow
+	if run.Version != "" {
+		what += " v" + strings.TrimPrefix(run.Version, "v")
+	}
 	switch n := len(names); {
 	case n == 0:
 		return "No live process serves " + what + view.FromQueue(executors, run) + ": it goes on once one is started.", nil
