@@ -41,6 +41,17 @@ func TestResumeWithoutAnIDSaysThatRunsHaveFailed(t *testing.T) {
 	require.NotContains(t, newDesk(t).sh("shop durable resume").err, "failed")
 }
 
+func TestAnEditOfAnotherTypeIsAnsweredWithTheCommandThatEditsItAgain(t *testing.T) {
+	d := newDesk(t, "SHOP_FAIL=add")
+	require.Equal(t, 1, d.sh("shop durable run count --id sum --input 2").code)
+	d.ok(`shop durable checkpoints edit sum add --value '"x"' --yes`) // a failed step has no result to compare it with
+	a := d.sh("shop durable resume sum")
+	require.Equal(t, 4, a.code)
+	require.Contains(t, a.err, "If an edit gave it, give one of type int: shop durable checkpoints edit sum add --value JSON\n")
+	d.ok("shop durable checkpoints edit sum add --value 5 --yes")
+	d.with("SHOP_FAIL=").ok("shop durable resume sum")
+}
+
 func TestTheProgramThatRetriesDeadLettersDoesNotExecuteThem(t *testing.T) {
 	d := mailer(t)
 	broken, _ := served(d.with("SHOP_FAIL=send"))

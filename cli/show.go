@@ -42,7 +42,13 @@ attempts and errors, where it was started, and the command that resumes it.`,
 			if s.Resumable {
 				resume = resumeCommandOf(c, s)
 			}
-			return c.print(detailOf(s, o, resume), func() { showRun(c, s, o, resume, verbose) })
+			d := detailOf(s, o, resume)
+			if _, waitsFor := o.Listening(""); len(waitsFor) > 0 {
+				if l, isLocal := t.(*target.Local); isLocal {
+					d.Kept, _ = l.KeptSignals(c.ctx, s.ID, o) // what cannot be read is shown as damage
+				}
+			}
+			return c.print(d, func() { showRun(c, s, o, &d, verbose) })
 		},
 	})
 	cmd.Flags().BoolVar(&verbose, "verbose", false, "all steps, items and lives, however many")
@@ -75,6 +81,7 @@ type detail struct {
 	Left        []show.Row        `json:"left_behind,omitempty"`
 	Lives       []lifeView        `json:"lives"`
 	Resume      string            `json:"resume_command,omitempty"`
+	Kept        []string          `json:"kept_signals,omitempty"` // that a waiting run has, and that none of its waits is for
 }
 
 type lifeView struct {
@@ -113,8 +120,8 @@ func visible(headers map[string]string) map[string]string {
 }
 
 // showRun prints a run for a person.
-func showRun(c *invocation, s *target.Run, o *outline.Outline, resume string, verbose bool) {
-	out := c.out
+func showRun(c *invocation, s *target.Run, o *outline.Outline, d *detail, verbose bool) {
+	out, resume := c.out, d.Resume
 	title := fmt.Sprintf("%s  %s", show.Escape(s.ID), show.Escape(s.Workflow))
 	if s.Version != "" {
 		title += " v" + strings.TrimPrefix(show.Escape(s.Version), "v")
@@ -159,6 +166,9 @@ func showRun(c *invocation, s *target.Run, o *outline.Outline, resume string, ve
 		if lane.LeftEvents > 0 {
 			out.Printf("Left behind on branch %d: %s. %s\n", lane.Branch, count.Of(lane.LeftEvents, "event"), c.self("branches", s.ID))
 		}
+	}
+	if len(d.Kept) > 0 {
+		out.Printf("It has %s that it does not wait for: %s\n", count.Of(len(d.Kept), "signal"), show.Escape(strings.Join(d.Kept, ", ")))
 	}
 	if slices.ContainsFunc(o.Waits, func(r *outline.Row) bool { return r.Kind == outline.Approval }) {
 		showAnswer(c, s)

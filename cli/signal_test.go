@@ -40,6 +40,8 @@ func TestASignalThatNoWaitIsForSaysThatItIsKeptAndWhatTheRunWaitsFor(t *testing.
 	a := d.ok(`durable --store shop.db signal t agreed --value true`)
 	require.Equal(t, answer{"Sent agreed to t\n", "t does not wait for agreed at the moment: the signal is kept until it does. Now it waits for agree and price.\n", 0}, a)
 	require.JSONEq(t, `{"id":"t","signal":"agreed","awaited":false,"waits_for":["agree","price"]}`, d.ok(`durable --store shop.db signal t agreed --value true --json`).out)
+	require.Contains(t, d.ok("durable --store shop.db show t").out, "It has 1 signal that it does not wait for: agreed\n", "whoever sent it, and whenever")
+	require.Contains(t, d.ok("durable --store shop.db show t --json").out, `"kept_signals":["agreed"]`)
 	require.Equal(t, answer{"Sent agree to t\n", "", 0}, d.ok(`durable --store shop.db signal t agree --value true`))
 	p.signal(syscall.SIGINT)
 	require.Equal(t, 130, p.wait())

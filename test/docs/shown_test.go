@@ -150,6 +150,15 @@ func handler(eng *durable.Engine, flow *durable.Workflow[int, string]) *http.Ser
 		}
 		w.WriteHeader(http.StatusAccepted)
 	})
+	mux.HandleFunc("GET /refunds/{id}", func(w http.ResponseWriter, r *http.Request) {
+		run, err := flow.Handle(durable.NewContext(r.Context(), eng), r.PathValue("id"))
+		if err != nil {
+			http.Error(w, err.Error(), http.StatusInternalServerError)
+			return
+		}
+		paid, done, err := run.Result(r.Context()) // err: the run has failed, or there is none
+		fmt.Fprintln(w, paid, done, err)
+	})
 	return mux
 }
 

@@ -159,6 +159,9 @@ func explainKind(f *Failure, err error, c *Commands) *Failure {
 	case errors.As(err, &unreadable):
 		refuse("undecodable")
 		f.Next = "Run a program that can read it, with the type as it was, durable.From that type, or the key: " + host.Page("guides/changing-data.md") + "\nLook at it: " + c.Self("checkpoints", "validate", unreadable.RunID)
+		if unreadable.Recorded == "json.RawMessage" && unreadable.Key != "" && unreadable.Wanted != "" { // as an edit records it
+			f.Next = "If an edit gave it, give one of type " + unreadable.Wanted + ": " + c.Self("checkpoints", "edit", unreadable.RunID, unreadable.Key) + " --value JSON\n" + f.Next
+		}
 	case errors.Is(err, store.ErrCorrupt):
 		refuse("damaged")
 		f.Next = "Look at it: " + c.Self("checkpoints", "validate")

@@ -320,6 +320,30 @@ func (l *Local) Outline(ctx context.Context, id string) (*outline.Builder, *Run,
 	return b, s, nil
 }
 
+// KeptSignals returns the names of the signals that a run has not taken and that none of its
+// waits is for now, o being its outline. Most such names are mistyped; some come early.
+func (l *Local) KeptSignals(ctx context.Context, id string, o *outline.Outline) ([]string, error) {
+	h, err := l.Store.Load(ctx, id, store.Cursor{})
+	if err != nil {
+		return nil, l.Lost(id, err)
+	}
+	past, err := history.Read(id, h.Events, o.Events)
+	if err != nil {
+		return nil, err
+	}
+	var names []string
+	for i := range h.Inbox {
+		m := &h.Inbox[i]
+		if m.Kind != store.KindSignal || past.Consumed(m) || slices.Contains(names, m.Name) {
+			continue
+		}
+		if open, _ := o.Listening(m.Name); len(open) == 0 {
+			names = append(names, m.Name)
+		}
+	}
+	return names, nil
+}
+
 // Branches implements Target.
 func (l *Local) Branches(ctx context.Context, id string) ([]operate.BranchInfo, error) {
 	b, err := operate.On(l.Engine).Branches(ctx, id)
