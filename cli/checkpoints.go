@@ -3,6 +3,7 @@ package cli
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"strconv"
 	"strings"
@@ -11,6 +12,7 @@ import (
 
 	"github.com/holdfast-dev/holdfast/cli/internal/show"
 	"github.com/holdfast-dev/holdfast/cli/internal/target"
+	"github.com/holdfast-dev/holdfast/durable"
 	"github.com/holdfast-dev/holdfast/operate"
 	"github.com/holdfast-dev/holdfast/store"
 )
@@ -247,6 +249,10 @@ func showCheckpoint(c *invocation, id, name string) error {
 		return err
 	}
 	seq, err := c.checkpoint(id, name)
+	var no *operate.CheckpointError
+	if errors.As(err, &no) && no.Seq != 0 {
+		seq, err = no.Seq, nil // a failure, to which no run goes back, can be looked at
+	}
 	if err != nil {
 		return err
 	}
@@ -283,11 +289,25 @@ func showCheckpoint(c *invocation, id, name string) error {
 	return &show.Failure{Code: "checkpoint", Exit: ExitNotFound, Message: fmt.Sprintf("%s has no checkpoint %d.", id, seq), Next: "List: " + c.self("checkpoints", "list", id)}
 }
 
+// stackIn returns the stack of the panic that an event says; empty if it says none.
+func stackIn(data []byte) string {
+	var of struct {
+		Error struct{ Value durable.PanicError }
+	}
+	if json.Unmarshal(data, &of) != nil {
+		return "" // an error with a value of another kind
+	}
+	return of.Error.Value.Stack
+}
+
 func showEvent(c *invocation, v *eventView) {
 	c.out.Printf("%d  %s  %s\n", v.ID, show.Escape(v.Text), v.Status)
 	c.out.Printf("Time     %s, took %s, branch %d\n", c.out.At(v.at), show.Length(v.took()), v.Branch)
 	if len(v.Data) > 0 {
 		c.out.Printf("Data     %s\n", show.Escape(string(v.Data)))
+	}
+	for line := range strings.Lines(stackIn(v.Data)) {
+		c.out.Printf("  %s\n", show.Escape(strings.ReplaceAll(strings.TrimSuffix(line, "\n"), "\t", "  ")))
 	}
 	if p := v.Payload; p != nil {
 		c.out.Printf("Payload  %s version %d, %s, %s\n", show.Escape(show.OrDash(p.Type)), p.Version, show.Escape(show.OrDash(p.Codec)), show.Bytes(int64(v.Size)))

@@ -52,6 +52,13 @@ func TestAnEditOfAnotherTypeIsAnsweredWithTheCommandThatEditsItAgain(t *testing.
 	d.with("SHOP_FAIL=").ok("shop durable resume sum")
 }
 
+func TestShowNamesTheCommandThatPrintsTheStackOfAPanic(t *testing.T) {
+	d := newDesk(t, "SHOP_PANIC=add")
+	require.Equal(t, 1, d.sh("shop durable run count --id sum --input 2").code)
+	require.Contains(t, d.ok("shop durable show sum").out, "Where it panicked: shop durable checkpoints show sum add\n")
+	require.Regexp(t, `\n  main\.\S+\n    \S+main\.go:\d+`, d.ok("shop durable checkpoints show sum add").out)
+}
+
 func TestTheProgramThatRetriesDeadLettersDoesNotExecuteThem(t *testing.T) {
 	d := mailer(t)
 	broken, _ := served(d.with("SHOP_FAIL=send"))

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -166,6 +167,13 @@ func showRun(c *invocation, s *target.Run, o *outline.Outline, d *detail, verbos
 		if lane.LeftEvents > 0 {
 			out.Printf("Left behind on branch %d: %s. %s\n", lane.Branch, count.Of(lane.LeftEvents, "event"), c.self("branches", s.ID))
 		}
+	}
+	if _, isLocal := c.to.(*target.Local); isLocal && s.Code == durable.CodePanic {
+		at := strconv.FormatInt(o.LastSeq, 10) // of the function
+		if o.Current != nil {
+			at = o.Current.Key
+		}
+		out.Printf("Where it panicked: %s\n", c.self("checkpoints", "show", s.ID, at))
 	}
 	if len(d.Kept) > 0 {
 		out.Printf("It has %s that it does not wait for: %s\n", count.Of(len(d.Kept), "signal"), show.Escape(strings.Join(d.Kept, ", ")))

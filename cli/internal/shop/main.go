@@ -301,6 +301,9 @@ func body(step string, o Order) func(ctx context.Context) error {
 				return err
 			}
 		}
+		if os.Getenv("SHOP_PANIC") == step {
+			panic(step + " has no till")
+		}
 		if os.Getenv("SHOP_FAIL") == step {
 			return durable.Permanent(errors.New(step + " is out of order"))
 		}
