@@ -168,16 +168,7 @@ func showRun(c *invocation, s *target.Run, o *outline.Outline, d *detail, verbos
 			out.Printf("Left behind on branch %d: %s. %s\n", lane.Branch, count.Of(lane.LeftEvents, "event"), c.self("branches", s.ID))
 		}
 	}
-	if _, isLocal := c.to.(*target.Local); isLocal && s.Code == durable.CodePanic {
-		at := strconv.FormatInt(o.LastSeq, 10) // of the function
-		if o.Current != nil {
-			at = o.Current.Key
-		}
-		out.Printf("Where it panicked: %s\n", c.self("checkpoints", "show", s.ID, at))
-	}
-	if len(d.Kept) > 0 {
-		out.Printf("It has %s that it does not wait for: %s\n", count.Of(len(d.Kept), "signal"), show.Escape(strings.Join(d.Kept, ", ")))
-	}
+	showSurprise(c, s, o, d.Kept)
 	if slices.ContainsFunc(o.Waits, func(r *outline.Row) bool { return r.Kind == outline.Approval }) {
 		showAnswer(c, s)
 	}
@@ -194,6 +185,21 @@ func showRun(c *invocation, s *target.Run, o *outline.Outline, d *detail, verbos
 		if s.Status != string(store.Failed) {
 			out.Printf("%s; durable.Recover restarts it there, too.\n", s.Starter())
 		}
+	}
+}
+
+// showSurprise says where the code of a run has panicked, and which signals it has that it does
+// not wait for.
+func showSurprise(c *invocation, s *target.Run, o *outline.Outline, kept []string) {
+	if _, isLocal := c.to.(*target.Local); isLocal && s.Code == durable.CodePanic {
+		at := strconv.FormatInt(o.LastSeq, 10) // of the function
+		if o.Current != nil {
+			at = o.Current.Key
+		}
+		c.out.Printf("Where it panicked: %s\n", c.self("checkpoints", "show", s.ID, at))
+	}
+	if len(kept) > 0 {
+		c.out.Printf("It has %s that it does not wait for: %s\n", count.Of(len(kept), "signal"), show.Escape(strings.Join(kept, ", ")))
 	}
 }
 
