@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"log/slog"
 	"slices"
-	"sync"
 	"sync/atomic"
 	"time"
 
@@ -24,8 +23,8 @@ type Recovery struct {
 	trials   trials
 	unserved unservedRuns
 
-	comparing sync.Mutex // held while waiting runs are compared with their events, slice by slice
-	sifting   sync.Mutex // held for as long as a sift takes, with its report
+	comparing turn // taken while waiting runs are compared with their events, slice by slice
+	sifting   turn // taken for as long as a sift takes, with its report
 
 	// mayRest: those who are gone may own runs that rest; else a take-over lists only what they executed.
 	mayRest atomic.Bool
@@ -43,6 +42,7 @@ func NewRecovery(c *Claims) *Recovery {
 	return &Recovery{
 		repairs: repairs{o: c.o, claims: c},
 		o:       c.o, claims: c, trials: trials{claims: c}, unserved: unservedRuns{o: c.o, claims: c},
+		comparing: make(turn, 1), sifting: make(turn, 1),
 	}
 }
 

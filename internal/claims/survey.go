@@ -13,6 +13,21 @@ import (
 	"github.com/holdfast-dev/holdfast/store"
 )
 
+// A turn is taken by one goroutine at a time. Unlike a mutex it may be held while a store answers,
+// which takes as long as it takes: who waits for it gives up when its context ends.
+type turn chan struct{}
+
+func (t turn) take(ctx context.Context) error {
+	select {
+	case t <- struct{}{}:
+		return nil
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+}
+
+func (t turn) give() { <-t }
+
 // Announce is told of a run that waits for a person, and returns how many questions it asks.
 type Announce func(ctx context.Context, row *store.Run) (approvals int, err error)
 
@@ -31,7 +46,7 @@ func (rc *Recovery) survey(ctx context.Context, rep Report, announce Announce) (
 		defer stop(nil)
 		defer context.AfterFunc(ends, func() { stop(commit.ErrClosed) })()
 		err := rc.lookAround(look, &whole, announce)
-		rc.sifted(&whole)
+		rc.sifted(look, &whole)
 		whole.Stuck = onceEach(whole.Stuck)
 		switch {
 		case err == nil:
@@ -179,8 +194,10 @@ func (rc *Recovery) keepUp(ctx context.Context, until <-chan struct{}) {
 // sift compares what claims have passed over with its events.
 func (rc *Recovery) sift(ctx context.Context) error {
 	s := &rc.claims.sieve
-	rc.sifting.Lock()
-	defer rc.sifting.Unlock()
+	if err := rc.sifting.take(ctx); err != nil {
+		return err
+	}
+	defer rc.sifting.give()
 	ids := s.take()
 	if len(ids) == 0 {
 		return nil
@@ -205,10 +222,12 @@ func (rc *Recovery) sift(ctx context.Context) error {
 	return err
 }
 
-// sifted adds to a report what sifts have found so far.
-func (rc *Recovery) sifted(rep *Report) {
-	rc.sifting.Lock()
-	defer rc.sifting.Unlock()
+// sifted adds to a report what sifts have found so far, unless ctx ends before.
+func (rc *Recovery) sifted(ctx context.Context, rep *Report) {
+	if rc.sifting.take(ctx) != nil {
+		return
+	}
+	defer rc.sifting.give()
 	s := &rc.claims.sieve
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -233,9 +252,11 @@ func (rc *Recovery) reconcileWaiting(ctx context.Context, rep *Report) error {
 	if err != nil {
 		return err
 	}
-	rc.comparing.Lock() // a sift may be about to continue what it has repaired
+	if err := rc.comparing.take(ctx); err != nil { // a sift may be about to continue what it has repaired
+		return err
+	}
 	late := rc.claims.sieve.open()
-	rc.comparing.Unlock()
+	rc.comparing.give()
 	if late {
 		nudge.Send(rc.claims.orphans)
 	}
@@ -246,8 +267,10 @@ func (rc *Recovery) reconcileWaiting(ctx context.Context, rep *Report) error {
 
 // compare compares waiting runs with their events. live has the other live executors.
 func (rc *Recovery) compare(ctx context.Context, rows []*store.Run, ends *tails, live map[string]bool, rep *Report) error {
-	rc.comparing.Lock()
-	defer rc.comparing.Unlock()
+	if err := rc.comparing.take(ctx); err != nil {
+		return err
+	}
+	defer rc.comparing.give()
 	repaired := len(rep.Repaired)
 	release := rc.claims.sieve.keep(rows)
 	defer func() {

@@ -192,12 +192,15 @@ func unmarshal(codec Codec, info *typeInfo, data []byte, v any) (err error) {
 		codec, hide = c.Codec, unquoted
 	}
 	own, plain := codec.(JSON)
-	if !plain {
-		data = bytes.Clone(data) // a value that keeps it may be changed, and the record may not
-	}
 	if plain && !info.ownDecode {
 		err = codec.Decode(data, v)
-	} else if fault := guard.Call(func() { err = codec.Decode(data, v) }); fault != nil {
+	} else if fault := guard.Call(func() {
+		given := data
+		if !plain {
+			given = bytes.Clone(data) // a value that keeps it may be changed, and the record may not
+		}
+		err = codec.Decode(given, v)
+	}); fault != nil {
 		return hide(fault)
 	}
 	if err != nil && own.Strict && strings.HasPrefix(err.Error(), unknownField) {
