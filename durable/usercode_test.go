@@ -671,7 +671,6 @@ func TestALineAboutAPanicNamesItsPlace(t *testing.T) {
 }
 
 func ofBranch(context.Context) (int, error) {
-	var m map[string]int
-	m["x"]++
-	return 0, nil
+	var m map[string]*int
+	return *m["x"], nil
 }
