@@ -82,7 +82,7 @@ func TestNoCommandMeetsItsEarlierLife(t *testing.T) {
 	cmd.Env = append(os.Environ(), "SHELL_RUNNER=two:"+dir+"/runs.db:"+dir)
 	require.NoError(t, cmd.Run())
 	b, _ := os.ReadFile(dir + "/failed")
-	if !strings.Contains(string(b), "killed its process") {
+	if !strings.Contains(string(b), "its process ended 3 times without a word") {
 		require.Empty(t, string(b))
 	}
 	require.NoFileExists(t, dir+"/met")

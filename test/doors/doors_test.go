@@ -95,6 +95,9 @@ func (w *world) begin(workflow, how string, until store.Status, o ...durable.Sta
 	_, err := durable.Ref[string, string](workflow).Start(w.ctx(), "r", "", o...)
 	require.NoError(w.t, err)
 	w.until("r", until)
+	if how == "child" {
+		w.until("r/sleeper", store.Waiting) // which its parent does not wait for
+	}
 	if how == "hang" {
 		require.Eventually(w.t, func() bool { return w.ran.Load() == 2 }, time.Minute, time.Millisecond)
 	}

@@ -89,7 +89,7 @@ func states() []state {
 		refused("failed before anything was recorded", func(w *world) { w.begin("order", "early", store.Failed) }, "no_checkpoint", "checkpoint"),
 		resumed("quarantined", func(w *world) {
 			w.retell("template", store.Failed, 3, func(r *store.Run) {
-				r.Code, r.Reason, r.Recoverable = durable.CodeQuarantined, "quarantined: killed its process 3 times", true
+				r.Code, r.Reason, r.Recoverable = durable.CodeQuarantined, "quarantined: its process ended 3 times without a word while attempt 1 of step work was under way", true
 			})
 		}, "goes on", store.Completed),
 		refused("completed", func(w *world) { w.begin("order", "fine", store.Completed) }, "not_resumable", "Session r is not resumable (status: completed)"),

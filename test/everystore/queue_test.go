@@ -45,7 +45,7 @@ func (c *counting) enter(keys ...string) (leave func()) {
 // and the beginnings that the rate does.
 func TestTheLimitsOfAQueueHoldOverEnginesOnEveryStore(t *testing.T) {
 	onEach(t, func(t *testing.T, b backend, d *data) {
-		const runs, limit, perPartition, here, rate, per = 24, 3, 2, 2, 4, 300 * time.Millisecond
+		const runs, limit, perPartition, here, rate, per = 24, 3, 2, 2, 4, 600 * time.Millisecond
 		var all counting
 		var programs []program
 		var wf *durable.Workflow[int, int]
