@@ -57,15 +57,18 @@ func queueRank(t *T) {
 func queueDelayed(t *T) {
 	d := t.fresh()
 	s := t.handle(d)
-	now := t.beat(s, "a").Now
-	due := now.Add(shortLease)
-	for i := range 3 {
-		t.run(s, fmt.Sprint("far", i), in("mail", "x"), func(r *store.Run) { r.WakeAt, r.Priority = due.Add(time.Duration(i)*time.Hour), 9 })
+	later := t.beat(s, "a").Now.Add(time.Hour)
+	delay := func(id, partition string, until store.Time, priority int32) {
+		t.run(s, id, in("mail", partition), func(r *store.Run) { r.WakeAt, r.Priority = until, priority })
 	}
-	t.run(s, "delayed", in("mail", "x"), func(r *store.Run) { r.WakeAt = due })
-	t.run(s, "other", in("mail", "y"), func(r *store.Run) { r.WakeAt = due.Add(24 * time.Hour) })
+	delay("far1", "x", later, 9)
+	delay("far2", "x", later.Add(time.Hour), 9)
+	delay("other", "y", later.Add(24*time.Hour), 0)
 	st := t.queue(s, "mail")
-	require.Equal(t, []int64{5, 0}, []int64{st.Delayed, st.InLine})
+	require.Equal(t, []int64{3, 0}, []int64{st.Delayed, st.InLine})
+	due := t.beat(s, "a").Now.Add(shortLease)
+	delay("far0", "x", due, 9)
+	delay("delayed", "x", due, 0)
 	got := map[string]bool{}
 	t.eventually("S20: delayed runs of a queue are taken", func() bool {
 		runs := t.take(s, "a", 10, "mail")

@@ -114,6 +114,25 @@ func TestWhatTheReplicaLacksWhenTheContextEndsIsNotAcknowledged(t *testing.T) {
 	sc, err := s.PutSchedule(t.Context(), store.Schedule{Name: "daily"})
 	require.NoError(t, err)
 	require.NoError(t, primary.Synchronous(true)) // and there is no replica
+	// Each process of the server takes the setting in its own time.
+	probe := raw(t, primary.DSN())
+	require.Eventually(t, func() (waits bool) {
+		done := make(chan struct{})
+		go func() {
+			defer close(done)
+			_, _ = probe.Exec(`SELECT pg_logical_emit_message(true, 'probe', '')`)
+		}()
+		for ended := false; !ended && !waits; {
+			select {
+			case <-done:
+				ended = true
+			default:
+				require.NoError(t, admin.Get(&waits, `SELECT count(pg_cancel_backend(pid)) > 0 FROM pg_stat_activity WHERE wait_event = 'SyncRep'`))
+			}
+		}
+		<-done
+		return waits
+	}, time.Minute, time.Millisecond)
 	sc.Due = 7
 	for _, act := range []func(ctx context.Context) error{
 		func(ctx context.Context) error { _, err := s.PutSchedule(ctx, sc); return err }, // writes it
