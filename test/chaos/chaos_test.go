@@ -74,8 +74,8 @@ func TestChaosLosesAndDoublesNothing(t *testing.T) {
 }
 
 // runsPerFault is how many runs are started from one fault to the next, on average and however
-// fast the machine is: some twenty to a kill.
-const runsPerFault = 12
+// fast the machine is: some nine to a kill.
+const runsPerFault = 6
 
 // round starts runs until there are enough of them, while the world is disturbed; then it lets
 // all of them end, and looks at what there is.
