@@ -33,6 +33,24 @@ func openSQLite(path, mode string) (store.Store, error) {
 	return sqlite.OpenOptions(path, sqlite.Options{Synchronous: sync})
 }
 
+// settleSQLite writes to the disk what is left of a fill, which does not wait for it: otherwise
+// the first checkpoint of the WAL that does waits for all of it.
+func settleSQLite(ctx context.Context, path string) (err error) {
+	db, err := sql.Open("sqlite3", "file:"+path+"?_synchronous=FULL&_busy_timeout=10000")
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, db.Close()) }()
+	db.SetMaxOpenConns(1)
+	// A checkpoint of nothing would not wait for the file.
+	for _, statement := range []string{"CREATE TABLE bench_settled (at)", "DROP TABLE bench_settled", "PRAGMA wal_checkpoint(TRUNCATE)"} {
+		if _, err := db.ExecContext(ctx, statement); err != nil {
+			return fmt.Errorf("settle %s: %w", path, err)
+		}
+	}
+	return nil
+}
+
 func sqliteTarget(dir, mode string) *target {
 	path := func() string { return filepath.Join(dir, fmt.Sprintf("%d.db", files.Add(1))) }
 	return &target{
@@ -48,7 +66,8 @@ func sqliteTarget(dir, mode string) *target {
 			}
 			return errors.Join(errs...)
 		},
-		size: sqliteSize,
+		size:   sqliteSize,
+		settle: settleSQLite,
 		openFloor: func(ctx context.Context) (*floor, error) {
 			p := path()
 			s, err := openSQLite(p, mode)
