@@ -4,6 +4,7 @@ import (
 	"io"
 	"os"
 
+	"github.com/spf13/cobra"
 	"golang.org/x/term"
 )
 
@@ -12,6 +13,11 @@ import (
 func (c *invocation) interactive() bool {
 	f, ok := c.cmd.InOrStdin().(*os.File)
 	return ok && term.IsTerminal(int(f.Fd())) && c.err.TTY && !c.flags.json
+}
+
+// asksNothing gives --yes to a command that has nothing to confirm: scripts say it everywhere.
+func asksNothing(cmd *cobra.Command) {
+	cmd.Flags().Bool("yes", false, cmd.Name()+" asks nothing; for scripts that say it everywhere")
 }
 
 // readLine reads one line and not a byte more.

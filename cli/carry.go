@@ -88,7 +88,6 @@ func export(c *invocation, id, output string) (err error) {
 
 func checkpointsImport(a *app) *cobra.Command {
 	var newID string
-	var yes bool
 	cmd := a.command(spec{
 		use: "import FILE", short: "Make a run of a file that export has written", min: 1, max: 1,
 		long: `import reads and checks the whole file before it writes anything. A run that had not
@@ -99,7 +98,7 @@ where it came from.`,
   durable resume order-42`,
 		do: func(c *invocation, args []string) error { return importRun(c, args[0], newID) },
 	})
-	cmd.Flags().BoolVar(&yes, "yes", false, "import asks nothing; for scripts that say it everywhere")
+	asksNothing(cmd)
 	cmd.Flags().StringVar(&newID, "id", "", "make a copy under this `ID`")
 	return cmd
 }

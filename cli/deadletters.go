@@ -96,6 +96,7 @@ begins again from its input.`,
 	fl := cmd.Flags()
 	fl.BoolVar(&all, "all", false, "every failed run of the queue")
 	fl.BoolVar(&dryRun, "dry-run", false, "say what would be done, and change nothing")
+	asksNothing(cmd)
 	return cmd
 }
 

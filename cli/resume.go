@@ -75,6 +75,7 @@ func (f *resumeFlags) register(cmd *cobra.Command) {
 	fl.BoolVar(&f.force, "force", false, "match changed code by name; restart a run that has no checkpoint; let what must run once run again; take a cancel back")
 	fl.BoolVar(&f.resetFailures, "reset-failures", false, "give the failed step all its attempts again")
 	fl.BoolVar(&f.dryRun, "dry-run", false, "say what would be skipped and what would run, and do nothing")
+	asksNothing(cmd)
 	fl.BoolVar(&f.verbose, "verbose", false, "say of each step what is restored")
 	fl.BoolVar(&f.detach, "detach", false, "do not stay: leave it to a program that serves the workflow")
 }

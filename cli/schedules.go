@@ -309,6 +309,7 @@ run exists is left alone, so it can be done again.`,
 	fl.StringVar(&from, "from", "", "the beginning of the span: 2026-11-20, or 2026-11-20T02:00:00Z")
 	fl.StringVar(&to, "to", "", "its end, which is not in it")
 	fl.BoolVar(&dryRun, "dry-run", false, "say what would be started, and start nothing")
+	asksNothing(cmd)
 	return cmd
 }
 

@@ -42,6 +42,8 @@ func TestASignalThatNoWaitIsForSaysThatItIsKeptAndWhatTheRunWaitsFor(t *testing.
 	require.JSONEq(t, `{"id":"t","signal":"agreed","awaited":false,"waits_for":["agree","price"]}`, d.ok(`durable --store shop.db signal t agreed --value true --json`).out)
 	require.Contains(t, d.ok("durable --store shop.db show t").out, "It has 1 signal that it does not wait for: agreed\n", "whoever sent it, and whenever")
 	require.Contains(t, d.ok("durable --store shop.db show t --json").out, `"kept_signals":["agreed"]`)
+	require.Equal(t, answer{"", "Nothing is stuck.\nt waits for agree, price, and has 1 signal that it does not wait for: agreed\n", 0}, d.sh("durable --store shop.db stuck"), "it may come early, so it is told and no alarm")
+	require.Equal(t, answer{"", "", 0}, d.sh("durable --store shop.db stuck --json"))
 	require.Equal(t, answer{"Sent agree to t\n", "", 0}, d.ok(`durable --store shop.db signal t agree --value true`))
 	p.signal(syscall.SIGINT)
 	require.Equal(t, 130, p.wait())

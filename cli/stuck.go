@@ -2,11 +2,14 @@ package cli
 
 import (
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
 
 	"github.com/holdfast-dev/holdfast/cli/internal/show"
+	"github.com/holdfast-dev/holdfast/cli/internal/target"
+	"github.com/holdfast-dev/holdfast/internal/count"
 	"github.com/holdfast-dev/holdfast/internal/outline"
 	"github.com/holdfast-dev/holdfast/store"
 )
@@ -21,7 +24,9 @@ long it has not moved, the reason and the next command. It exits with 6 when the
 While a program is deployed anew, its runs are listed for a moment.
 
 A run that waits for a child of which it will not hear is found only if no more runs wait
-than --limit; with --limit 0 every run that waits is looked at.`,
+than --limit; with --limit 0 every run that waits is looked at. So is a run that has a
+signal which it does not wait for. Most such names are mistyped, but a signal may also come
+early: it is told below the list, and does not count as stuck.`,
 		example: `  durable stuck
   durable stuck --json
   durable resume order-42 --dry-run`,
@@ -56,7 +61,7 @@ than --limit; with --limit 0 every run that waits is looked at.`,
 			}
 			if len(list) == 0 {
 				c.say("Nothing is stuck.")
-				return nil
+				return sayUnawaited(c, t, limit)
 			}
 			if !c.flags.json {
 				c.out.Table(rows)
@@ -64,9 +69,30 @@ than --limit; with --limit 0 every run that waits is looked at.`,
 			if limit > 0 && len(list) >= limit {
 				c.say("There may be more; see them with --limit 0.")
 			}
+			if err := sayUnawaited(c, t, limit); err != nil {
+				return err
+			}
 			return show.Quiet(ExitFound)
 		},
 	})
 	cmd.Flags().IntVar(&limit, "limit", limit, "how many of each kind at most; 0: all")
 	return cmd
+}
+
+// sayUnawaited names the runs that have signals which they do not wait for.
+func sayUnawaited(c *invocation, t target.Target, limit int) error {
+	l, isLocal := t.(*target.Local)
+	if !isLocal || c.flags.json {
+		return nil
+	}
+	list, err := l.Unawaited(c.ctx, limit)
+	if err != nil {
+		return err
+	}
+	for i := range list {
+		u := &list[i]
+		c.say("%s waits for %s, and has %s that it does not wait for: %s", show.Escape(u.ID), show.Escape(strings.Join(u.Waits, ", ")),
+			count.Of(len(u.Kept), "signal"), show.Escape(strings.Join(u.Kept, ", ")))
+	}
+	return nil
 }

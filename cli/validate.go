@@ -174,7 +174,7 @@ func newestValid(list []checkpoint, before int64) int64 {
 }
 
 func checkpointsRepair(a *app) *cobra.Command {
-	var dryRun, force, yes bool
+	var dryRun, force bool
 	cmd := a.command(spec{
 		use: "repair ID", short: "Set a damaged tail aside, and continue before it", min: 1, max: 1, ids: true,
 		long: `repair sets aside what cannot be believed: a new branch begins after the last stable
@@ -188,7 +188,7 @@ again, with the same idempotency keys.`,
 		},
 	})
 	cmd.Flags().BoolVar(&dryRun, "dry-run", false, "say what would be done, and do nothing")
-	cmd.Flags().BoolVar(&yes, "yes", false, "repair asks nothing; for scripts that say it everywhere")
+	asksNothing(cmd)
 	cmd.Flags().BoolVar(&force, "force", false, "also when an effect that must happen once may happen again")
 	return cmd
 }

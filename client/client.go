@@ -54,13 +54,24 @@ func New(server string, o Options) (*Client, error) {
 			// The same host is not enough: over http, an eavesdropper would read the
 			// Authorization that was meant for https.
 			if r.URL.Scheme != via[0].URL.Scheme || r.URL.Host != via[0].URL.Host {
-				return fmt.Errorf("client: the server redirects to %s://%s, which is another one: if it is right, give that address", r.URL.Scheme, r.URL.Host)
+				return &redirectError{fmt.Sprintf("to %s://%s, which is another one: if it is right, give that address", r.URL.Scheme, r.URL.Host)}
+			}
+			if len(via) >= maxRedirects {
+				return &redirectError{fmt.Sprintf("%d times, and on to %s", len(via), r.URL.Redacted())}
 			}
 			return nil
 		}
 	}
 	return &Client{base: strings.TrimRight(u.String(), "/"), http: &hc, options: o}, nil
 }
+
+// maxRedirects is how many redirects are followed for one request.
+const maxRedirects = 10
+
+// redirectError is a redirect that is not followed. Another try would end there, too.
+type redirectError struct{ where string }
+
+func (e *redirectError) Error() string { return "client: the server redirects " + e.where }
 
 // Server returns the address the client was made with.
 func (c *Client) Server() string { return c.base }

@@ -1,10 +1,12 @@
 package client_test
 
 import (
+	"context"
 	"net/http"
 	"net/http/httptest"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -54,5 +56,37 @@ func TestARedirectTakesTheTokenNowhereElse(t *testing.T) {
 			require.ErrorContains(t, err, "the server redirects to "+to[:strings.Index(to, "/api")])
 			require.Len(t, asked, 1, "the token went along")
 		})
+	}
+}
+
+// A redirect that is not followed would be there at the next try, too: of a server set up
+// wrongly nobody hears anything otherwise.
+func TestARedirectThatIsNotFollowedEndsWhatTriesAgain(t *testing.T) {
+	for name, to := range map[string]string{"to https": "https://ops.example.com/api/runs/r", "in a circle": "http://ops.example.com/api/runs/r"} {
+		asked := 0
+		c, err := client.New("http://ops.example.com", client.Options{HTTPClient: &http.Client{Transport: transport(func(r *http.Request) *http.Response {
+			w := httptest.NewRecorder()
+			if asked++; asked < 100 { // else it would never end
+				w.Header().Set("Location", to)
+				w.WriteHeader(http.StatusTemporaryRedirect)
+			}
+			resp := w.Result()
+			resp.Request = r
+			return resp
+		})}})
+		require.NoError(t, err)
+		// With a deadline a test that fails says so.
+		ctx, stop := context.WithTimeout(t.Context(), 5*time.Second)
+		_, err = c.GetRun(ctx, "r")
+		require.ErrorContains(t, err, "the server redirects", name)
+		_, err = c.Wait(ctx, "r")
+		require.NoError(t, ctx.Err(), name)
+		require.ErrorContains(t, err, "the server redirects", name)
+		for _, err = range c.Watch(ctx, "r", 0) {
+		}
+		require.NoError(t, ctx.Err(), name)
+		require.ErrorContains(t, err, "the server redirects", name)
+		require.LessOrEqual(t, asked, 30, name)
+		stop()
 	}
 }

@@ -107,6 +107,10 @@ func passing(err error) bool {
 		}
 		return e.Status >= http.StatusInternalServerError
 	}
+	var redirect *redirectError
+	if errors.As(err, &redirect) {
+		return false
+	}
 	return errors.Is(err, ErrUnreachable) || errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, errSilent)
 }
 

@@ -344,6 +344,54 @@ func (l *Local) KeptSignals(ctx context.Context, id string, o *outline.Outline) 
 	return names, nil
 }
 
+// An Unawaited is a run that waits, and has signals that none of its waits is for.
+type Unawaited struct {
+	ID    string
+	Kept  []string // names of the signals, as they came
+	Waits []string // names that it waits for
+}
+
+// Unawaited lists the runs that wait for a signal and have others instead; none if more runs
+// wait than limit, and of any number if it is 0. A run that cannot be read is left to those
+// who list damage.
+func (l *Local) Unawaited(ctx context.Context, limit int) ([]Unawaited, error) {
+	waiting := store.Filter{Statuses: []store.Status{store.Waiting}, OldestFirst: true, Limit: max(limit, 0)}
+	if limit == 0 {
+		waiting.Limit = unawaitedPage
+	}
+	var list []Unawaited
+	for {
+		page, err := l.Store.List(ctx, waiting)
+		if err != nil {
+			return nil, l.Lost("", err)
+		}
+		if limit > 0 && page.Next != "" {
+			return nil, nil
+		}
+		for _, row := range page.Runs {
+			if row.Inbox == 0 {
+				continue
+			}
+			b, _, err := l.Outline(ctx, row.ID)
+			if err != nil {
+				continue
+			}
+			o := b.Outline()
+			kept, err := l.KeptSignals(ctx, row.ID, o)
+			if _, waits := o.Listening(""); err == nil && len(kept) > 0 && len(waits) > 0 {
+				list = append(list, Unawaited{row.ID, kept, waits})
+			}
+		}
+		if page.Next == "" {
+			return list, nil
+		}
+		waiting.After = page.Next
+	}
+}
+
+// unawaitedPage is how many waiting runs are listed at a time.
+const unawaitedPage = 1000
+
 // Branches implements Target.
 func (l *Local) Branches(ctx context.Context, id string) ([]operate.BranchInfo, error) {
 	b, err := operate.On(l.Engine).Branches(ctx, id)
