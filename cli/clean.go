@@ -11,6 +11,7 @@ import (
 
 	"github.com/holdfast-dev/holdfast/cli/internal/show"
 	"github.com/holdfast-dev/holdfast/durable"
+	"github.com/holdfast-dev/holdfast/internal/commit"
 	"github.com/holdfast-dev/holdfast/internal/count"
 	"github.com/holdfast-dev/holdfast/operate"
 	"github.com/holdfast-dev/holdfast/store"
@@ -129,27 +130,44 @@ func clean(c *invocation, o operate.CleanOptions, dryRun, yes bool) error {
 			return err
 		}
 	}
-	n := removeSeen(c, l.Store, seen)
-	return c.print(cleaned{Removed: n, Unarchived: would.Unarchived}, func() {
+	n, failed := removeSeen(c, l.Store, seen)
+	err = c.print(cleaned{Removed: n, Unarchived: would.Unarchived}, func() {
 		c.out.Printf("Removed %s.\n", count.Of(n, "session"))
 	})
+	if failed != nil {
+		return failed
+	}
+	return err
 }
 
 // removeSeen deletes runs one by one, each only if it has not changed since it was
 // listed: a run that went on, or a new one under its id, stays. A live owner keeps its
-// run.
-func removeSeen(c *invocation, st store.Store, seen store.Deletion) (n int) {
+// run. failed says that runs stay for no reason of their own; without the store nothing
+// more is tried.
+func removeSeen(c *invocation, st store.Store, seen store.Deletion) (n int, failed error) {
 	for i, id := range seen.RunIDs {
 		m, err := st.Delete(c.ctx, store.Deletion{RunIDs: []string{id}, Epochs: seen.Epochs[i : i+1], Force: seen.Force})
+		n += m
 		switch {
+		case err == nil:
+			continue
 		case errors.Is(err, store.ErrFenced):
 			c.say("Kept %s: it was started again or has gone on since it was listed.", show.Escape(id))
-		case err != nil:
-			c.say("Kept %s: %s", show.Escape(id), show.Escape(err.Error()))
+			continue
+		case errors.Is(err, store.ErrOwned):
+			c.say("Kept %s: it is executed.", show.Escape(id))
+			continue
 		}
-		n += m
+		err = fmt.Errorf("deleting run %s: %w", id, commit.StoreError(err))
+		if failed == nil {
+			failed = err
+		}
+		if c.ctx.Err() != nil || errors.Is(err, durable.ErrUnavailable) {
+			return n, failed
+		}
+		c.say("Kept %s: %s", show.Escape(id), show.Escape(err.Error()))
 	}
-	return n
+	return n, failed
 }
 
 // confirm asks before something that cannot be undone. Where there is no terminal,

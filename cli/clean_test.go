@@ -1,9 +1,18 @@
 package cli_test
 
 import (
+	"bytes"
+	"context"
+	"errors"
+	"log/slog"
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/holdfast-dev/holdfast/cli"
+	"github.com/holdfast-dev/holdfast/durable"
+	"github.com/holdfast-dev/holdfast/store"
+	"github.com/holdfast-dev/holdfast/store/memory"
 )
 
 // While a person thinks about it, a run is deleted and another one takes its id.
@@ -89,4 +98,41 @@ func TestCleanRemovesByNumberAndKeepsTheFailed(t *testing.T) {
 	for id, code := range map[string]int{"a": 3, "b": 3, "c": 0, "failed": 0} {
 		require.Equal(t, code, d.sh("durable --store shop.db sessions show "+id).code, id)
 	}
+}
+
+// lostStore deletes one run, and is then gone.
+type lostStore struct {
+	store.Store
+	deletes int
+}
+
+func (s *lostStore) Delete(ctx context.Context, d store.Deletion) (int, error) {
+	if s.deletes++; s.deletes > 1 {
+		return 0, errors.New("connection refused")
+	}
+	return s.Store.Delete(ctx, d)
+}
+
+// A job that cleans every night must not read success while the store fills.
+func TestACleanThatLosesTheStoreFailsAndSaysHowFarItGot(t *testing.T) {
+	st := &lostStore{Store: memory.Open()}
+	nothing := durable.Define("nothing", func(context.Context, int) (int, error) { return 0, nil })
+	eng, err := durable.Open(t.Context(), st, durable.Options{Workflows: []durable.Definition{nothing}, Logger: slog.New(slog.DiscardHandler)})
+	require.NoError(t, err)
+	t.Cleanup(func() { _ = eng.Close() })
+	for _, id := range []string{"a", "b", "c"} {
+		run, err := nothing.Start(durable.NewContext(t.Context(), eng), id, 1)
+		require.NoError(t, err)
+		_, err = run.Wait(t.Context())
+		require.NoError(t, err)
+	}
+	var out, said bytes.Buffer
+	root := cli.Command(eng)
+	root.SetOut(&out)
+	root.SetErr(&said)
+	root.SetArgs([]string{"sessions", "clean", "--all", "--yes"})
+	require.Equal(t, cli.ExitUnreachable, cli.ExitCode(root.Execute()), "%s%s", &out, &said)
+	require.Equal(t, "Removed 1 session.\n", out.String())
+	require.Contains(t, said.String(), "connection refused")
+	require.Equal(t, 2, st.deletes, "what is gone is not asked about each run")
 }

@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"github.com/holdfast-dev/holdfast/archive"
 	"github.com/holdfast-dev/holdfast/cli/internal/meant"
@@ -129,7 +130,14 @@ func (a *app) command(s spec) *cobra.Command {
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		c := a.invocation(cmd)
 		defer c.close()
-		return c.finish(s.do(c, args))
+		if err := emptyFlag(cmd); err != nil {
+			return c.finish(err)
+		}
+		err := s.do(c, args)
+		if err == nil {
+			err = c.out.Lost()
+		}
+		return c.finish(err)
 	}
 	cmd.ValidArgsFunction = func(cmd *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
 		c := a.invocation(cmd)
@@ -143,6 +151,31 @@ func (a *app) command(s spec) *cobra.Command {
 		return nil, cobra.ShellCompDirectiveNoFileComp
 	}
 	return cmd
+}
+
+// targets are the flags that name what a command acts on.
+var targets = []string{"store", "server", "profile"}
+
+// maybeEmpty are the flags that say something to people, who may have nothing to say.
+var maybeEmpty = []string{"reason", "by"}
+
+// emptyFlag refuses a flag that was given without a value, as a script gives it whose variable is
+// not set: without the flag the command would act on something else, such as another store, all
+// workflows, or a new run.
+func emptyFlag(cmd *cobra.Command) (err error) {
+	inherited := cmd.InheritedFlags() // among them those of the program that mounts the commands
+	cmd.Flags().Visit(func(f *pflag.Flag) {
+		if err != nil || slices.Contains(maybeEmpty, f.Name) || inherited.Lookup(f.Name) == f && !slices.Contains(targets, f.Name) {
+			return
+		}
+		values, isList := f.Value.(pflag.SliceValue)
+		switch {
+		case f.Value.Type() == "string" && f.Value.String() == "",
+			isList && (len(values.GetSlice()) == 0 || slices.Contains(values.GetSlice(), "")):
+			err = show.Usage("--%s was given without a value: give one, or leave it out", f.Name)
+		}
+	})
+	return err
 }
 
 // missing names the first argument of a usage line that was not given.

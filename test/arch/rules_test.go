@@ -93,7 +93,7 @@ var rules = []rule{
 	{path: "dashboard/internal/pages", ours: []string{"client", "durable", "operate", "store", "internal/count", "internal/outline", "internal/visible", "dashboard/internal/view", "dashboard/internal/web", "dashboard/internal/read", "dashboard/internal/act"}},
 	{path: "dashboard/internal/shots", ours: []string{"dashboard", "durable", "operate", "store", "internal/crashstore"}, modules: []string{chromedp, cdproto}, anyBackend: true, forTests: true},
 	{path: "client", modules: []string{otel}},
-	{path: "cli", ours: []string{"durable", "operate", "store", "client", "archive", "internal"}, modules: []string{cobra, term}},
+	{path: "cli", ours: []string{"durable", "operate", "store", "client", "archive", "internal"}, modules: []string{cobra, pflag, term}},
 	{path: "cli/internal/show", ours: []string{"durable", "operate", "store", "internal"}, modules: []string{cobra, pflag, term, progressbar, sys}},
 	{path: "cli/internal/target", ours: []string{"cli/internal/show", "client", "durable", "operate", "store", "internal"}, modules: []string{yaml}},
 	{path: "cli/internal/meant", modules: []string{cobra}},

@@ -34,6 +34,8 @@ type Stream struct {
 	TTY    bool
 	Colour bool
 	Width  int // of a terminal
+
+	lost error // the first that Printf has met
 }
 
 // NewStream returns the stream on w, with colours if w is a terminal that wants them.
@@ -52,7 +54,19 @@ func NewStream(w io.Writer, noColour bool, getenv func(string) string) *Stream {
 }
 
 // Printf prints to the stream.
-func (s *Stream) Printf(format string, args ...any) { fmt.Fprintf(s.W, format, args...) }
+func (s *Stream) Printf(format string, args ...any) {
+	if _, err := fmt.Fprintf(s.W, format, args...); err != nil && s.lost == nil {
+		s.lost = err
+	}
+}
+
+// Lost returns why something that was printed has reached nobody, such as a full disk; nil: all has.
+func (s *Stream) Lost() error {
+	if s.lost == nil {
+		return nil
+	}
+	return &Failure{Code: "output", Exit: ExitFailed, Err: s.lost, Message: "The output could not be written: " + s.lost.Error(), Next: "What the command did is done; only its output is missing."}
+}
 
 // The colours. A word or a sign always says the same as the colour.
 const (

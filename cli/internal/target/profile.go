@@ -116,7 +116,9 @@ func placeOf(p profile, name, file string, asked bool, getenv func(string) strin
 		case v.what == "token" && !asked:
 			return refused("which is not sent unless you ask for the profile", "If you trust the file, say so: --profile "+show.Quote(name)+".")
 		}
-		*v.value = getenv(variable)
+		if *v.value = getenv(variable); *v.value == "" {
+			return refused("which is not set", "Set "+variable+".")
+		}
 	}
 	return at, nil
 }
