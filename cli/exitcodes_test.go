@@ -132,7 +132,7 @@ var outcomes = map[string][]outcome{
 	},
 	"schema status":  {{"schema status", 0}},
 	"schema migrate": {{"schema migrate --yes", 0}, {"schema migrate --dry-run", 0}},
-	"schema backup":  {{"schema backup new.db", 0}, {"schema backup backup.db", 2}},
+	"schema backup":  {{"schema backup new.db", 0}, {"schema backup backup.db", 2}, {"schema backup nosuch/new.db", 1}},
 	"schema restore": {{"schema restore backup.db --yes", 0}, {"schema restore nosuch.db --yes", 3}, {"schema restore garbage --yes", 4}},
 	"version":        {{"version", 0}, {"version --json", 0}},
 	"doctor":         {{"doctor --store empty.db", 0}, {"doctor --store damaged.db", 6}, {"doctor", 6}, {"doctor --quick --all", 2}},

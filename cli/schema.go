@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"os"
 	"slices"
 
 	"github.com/spf13/cobra"
@@ -225,6 +226,11 @@ func backup(c *invocation, to string) error {
 		return err
 	}
 	if err := sc.Backup(c.ctx, to); err != nil {
+		var file *fs.PathError
+		var link *os.LinkError
+		if errors.As(err, &file) || errors.As(err, &link) { // the store was read just before
+			return &show.Failure{Code: "backup", Exit: ExitFailed, Err: err, Message: fmt.Sprintf("The backup %s cannot be written: %s", to, err), Next: "The store is as it was."}
+		}
 		return schemaFailed(c, err)
 	}
 	return c.print(map[string]string{"backup": to}, func() {

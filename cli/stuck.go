@@ -24,9 +24,9 @@ long it has not moved, the reason and the next command. It exits with 6 when the
 While a program is deployed anew, its runs are listed for a moment.
 
 A run that waits for a child of which it will not hear is found only if no more runs wait
-than --limit; with --limit 0 every run that waits is looked at. So is a run that has a
-signal which it does not wait for. Most such names are mistyped, but a signal may also come
-early: it is told below the list, and does not count as stuck.`,
+than --limit; with --limit 0 every run that waits is looked at. The same holds for signals
+that a run has and does not wait for. They are named below the list and count as nothing
+stuck: most such names are mistyped, but a signal may come early.`,
 		example: `  durable stuck
   durable stuck --json
   durable resume order-42 --dry-run`,

@@ -57,7 +57,7 @@ func New(server string, o Options) (*Client, error) {
 				return &redirectError{fmt.Sprintf("to %s://%s, which is another one: if it is right, give that address", r.URL.Scheme, r.URL.Host)}
 			}
 			if len(via) >= maxRedirects {
-				return &redirectError{fmt.Sprintf("%d times, and on to %s", len(via), r.URL.Redacted())}
+				return &redirectError{"too often, at last to " + r.URL.Redacted()}
 			}
 			return nil
 		}
