@@ -3,7 +3,9 @@ package durable_test
 import (
 	"context"
 	"fmt"
+	"slices"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -339,4 +341,66 @@ func TestAnExecutorThatMustBeatBeforeItClaimsDoesSo(t *testing.T) {
 		require.Equal(t, 1, claims)
 		require.Empty(t, w.log.find("must beat before"))
 	})
+}
+
+// After a gap between two beats an engine asks the store which of its runs others have taken. A run
+// that comes into the store after it has answered is not one that was deleted.
+func TestARunThatBeginsWhileAnEngineLooksAtWhatItHasLostGoesOn(t *testing.T) {
+	for name, c := range map[string]struct {
+		child  bool
+		unload time.Duration
+	}{
+		"a run":                        {},
+		"a child":                      {child: true},
+		"a run that is unloaded again": {unload: 100 * time.Millisecond},
+	} {
+		t.Run(name, func(t *testing.T) {
+			inWorld(t, func(t *testing.T, w *world) {
+				wf := durable.Define("w", func(ctx context.Context, _ int) (int, error) { return durable.Await[int](ctx, "go") })
+				parent := durable.Define("parent", func(ctx context.Context, _ int) (int, error) { return wf.Run(ctx, "r", 0) })
+				w.boot(t, durable.Options{Workflows: []durable.Definition{wf, parent}, UnloadAfter: c.unload})
+				var cut atomic.Bool
+				answered := make(chan struct{})
+				w.disk.tamper(func(batch []store.Change, forward func() []error) []error {
+					if slices.ContainsFunc(batch, func(ch store.Change) bool { return ch.RunID == "r" || len(ch.Start) > 0 }) {
+						<-answered
+					}
+					return forward()
+				})
+				w.disk.tamperCalls(func(call string, forward func() error) error {
+					switch {
+					case call == "beat" && cut.Load():
+						return errDisk
+					case call == "list" && !cut.Load():
+						err := forward()
+						select {
+						case <-answered:
+						default:
+							close(answered)
+							time.Sleep(time.Second) // the answer is on its way
+						}
+						return err
+					}
+					return forward()
+				})
+				cut.Store(true)
+				pass(w.lease)
+				go func() {
+					if c.child {
+						_, _ = parent.Start(w.ctx(), "p", 0)
+						return
+					}
+					_, _ = wf.Start(w.ctx(), "r", 0)
+				}()
+				pass(time.Second)
+				cut.Store(false)
+				pass(5 * time.Second)
+				require.NoError(t, durable.Signal(w.ctx(), "r", "go", 1))
+				pass(time.Second)
+				require.Equal(t, store.Completed, w.row("r").Status, w.log)
+				pass(w.lease)
+				require.Empty(t, w.log.find("did not execute"))
+			})
+		})
+	}
 }

@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"maps"
-	"math"
 	"slices"
 	"sync"
 	"time"
@@ -83,18 +82,25 @@ func (ros *roster) count() (executing, dormant int) {
 	return len(ros.runs), len(ros.eng.dormitory.runs)
 }
 
-// ids returns the ids of all runs that are executed or dormant.
-func (ros *roster) ids() []string {
+// present returns the ids of all runs that are executed or dormant. stored has, for each of
+// those that are known to be in the store, the epoch after the one that they have here; a run
+// that is being created is not known to be there.
+func (ros *roster) present() (ids []string, stored map[string]int64) {
 	ros.mu.Lock()
 	defer ros.mu.Unlock()
-	ids := make([]string, 0, len(ros.runs)+len(ros.eng.dormitory.runs))
-	for id := range ros.runs {
+	n := len(ros.runs) + len(ros.eng.dormitory.runs)
+	ids, stored = make([]string, 0, n), make(map[string]int64, n)
+	for id, r := range ros.runs {
 		ids = append(ids, id)
+		if r.isLoaded() {
+			stored[id] = r.row.Epoch + 1
+		}
 	}
-	for id := range ros.eng.dormitory.runs {
+	for id, d := range ros.eng.dormitory.runs {
 		ids = append(ids, id)
+		stored[id] = d.epoch + 1
 	}
-	return ids
+	return ids, stored
 }
 
 // add registers a run as executed here, so that Close waits for it. The run must
@@ -294,7 +300,7 @@ func (ros *roster) idle() <-chan struct{} {
 // returns nil, this executor owned all the remaining runs at the time of the look.
 func (ros *roster) loseTaken(ctx context.Context) error {
 	e := ros.eng
-	ids := ros.ids()
+	ids, stored := ros.present() // before the store is asked: what is created meanwhile is in no answer
 	for len(ids) > 0 {
 		n := min(len(ids), 200)
 		page, err := e.store.List(ctx, store.Filter{IDs: ids[:n], Limit: n})
@@ -307,8 +313,11 @@ func (ros *roster) loseTaken(ctx context.Context) error {
 			ours[page.Runs[i].ID] = &page.Runs[i]
 		}
 		for _, id := range ids[:n] {
-			if row := ours[id]; row == nil || row.Owner != e.id {
-				ros.lose(id, row)
+			switch row := ours[id]; {
+			case row == nil:
+				ros.lose(id, stored[id])
+			case row.Owner != e.id:
+				ros.lose(id, row.Epoch)
 			}
 		}
 		ids = ids[n:]
@@ -316,21 +325,14 @@ func (ros *roster) loseTaken(ctx context.Context) error {
 	return nil
 }
 
-// lose ends the execution of a run that is not ours, according to its row, or that
-// is gone, if row is nil.
-func (ros *roster) lose(id string, row *store.Run) {
-	before := int64(math.MaxInt64)
-	if row != nil {
-		before = row.Epoch
-	}
+// lose ends the execution of a run that another executor has taken, or that was deleted, if
+// it is of an epoch before this one: it may have been created, or claimed again here, since.
+func (ros *roster) lose(id string, before int64) {
 	ros.eng.dormitory.drop(id, before) // first: a run that is being loaded at this moment is found by what comes next
-	r := ros.active(id)
-	switch {
+	switch r := ros.active(id); {
 	case r == nil:
 		ros.eng.watchers.notify([]string{id})
-	case row == nil && !r.isLoaded(), row != nil && row.Epoch <= r.row.Epoch:
-		// It is being created, or was claimed again here since.
-	default:
+	case r.row.Epoch < before:
 		_ = r.die(&death{kind: deathLost, err: ErrLost})
 	}
 }

@@ -104,10 +104,7 @@ func (s *sim) heard(message, line string) {
 			continue
 		}
 		s.mu.Lock()
-		// Where calls take time, what begins just as the lease comes to be in doubt ends without a
-		// record, and is taken up later.
-		doubt := s.world.Pace != 0 && s.world.shaken()
-		excused := bad == "did not execute" && (s.disturbed || doubt)
+		excused := bad == "did not execute" && s.disturbed
 		s.mu.Unlock()
 		if !excused {
 			s.fail("an engine says: %s", line)
