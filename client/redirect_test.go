@@ -1,6 +1,7 @@
 package client_test
 
 import (
+	"bytes"
 	"context"
 	"net/http"
 	"net/http/httptest"
@@ -89,4 +90,24 @@ func TestARedirectThatIsNotFollowedEndsWhatTriesAgain(t *testing.T) {
 		require.LessOrEqual(t, asked, 30, name)
 		stop()
 	}
+}
+
+// A server that sends no end of a line does not fill the memory.
+func TestALineWithoutAnEndEndsAWatch(t *testing.T) {
+	srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Content-Type", "text/event-stream")
+		for part := bytes.Repeat([]byte("x"), 1<<20); ; {
+			if _, err := w.Write(part); err != nil {
+				return
+			}
+		}
+	}))
+	defer srv.Close()
+	c, err := client.New(srv.URL, client.Options{})
+	require.NoError(t, err)
+	for _, err := range c.WatchRuns(t.Context()) {
+		require.ErrorContains(t, err, "too large")
+		return
+	}
+	require.Fail(t, "the watch ended without an error")
 }

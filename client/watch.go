@@ -170,16 +170,13 @@ func (s *stream) give(u Update) bool {
 
 // read reads messages until the connection ends.
 func (s *stream) read(body io.Reader, heard func()) error {
-	in := bufio.NewReader(body)
+	in := bufio.NewScanner(body)
+	in.Buffer(nil, maxAnswer)
 	var event, id string
 	var data strings.Builder
-	for {
-		line, err := in.ReadString('\n')
-		if err != nil {
-			return io.ErrUnexpectedEOF // a server announces the end of a stream
-		}
+	for in.Scan() {
 		heard()
-		line = strings.TrimRight(line, "\r\n")
+		line := in.Text()
 		name, value, _ := strings.Cut(line, ":")
 		value = strings.TrimPrefix(value, " ")
 		switch {
@@ -196,13 +193,19 @@ func (s *stream) read(body io.Reader, heard func()) error {
 		case name == "id":
 			id = value
 		case name == "data":
-			if data.Len() > maxAnswer {
-				return fmt.Errorf("client: a message of the server is too large")
+			if data.Len()+len(value) > maxAnswer {
+				return errTooLarge
 			}
 			data.WriteString(value)
 		}
 	}
+	if errors.Is(in.Err(), bufio.ErrTooLong) {
+		return errTooLarge
+	}
+	return io.ErrUnexpectedEOF // a server announces the end of a stream
 }
+
+var errTooLarge = errors.New("client: a message of the server is too large")
 
 // message passes one message on.
 func (s *stream) message(event, id, data string) error {
