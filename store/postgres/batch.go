@@ -86,6 +86,7 @@ func (c *claiming) take(ctx context.Context, b *batch) error {
 		}
 		if k.placed {
 			c.placed[k.Queue]++
+			b.survey.queues[k.Queue].turn = k.Partition // for the next that is taken alone
 		}
 	}
 	return c.settle(ctx)

@@ -182,6 +182,9 @@ func (c *claiming) takeOne(ctx context.Context, s *survey, k line.Run, wait time
 			c.shut[k.Queue] = true
 		}
 		return nil
+	case errors.Is(err, errAgain) && b.survey.inTurn:
+		delete(c.tried, k.No)
+		return err // others may come first by now
 	case errors.Is(err, errAgain):
 		return nil // its queue has just been changed; a later claim takes it
 	}
@@ -199,7 +202,7 @@ func (c *claiming) takeLocked(ctx context.Context) error {
 	began := time.Now()
 	list := c.locked
 	c.locked = nil
-	s := &survey{queues: map[string]*queue{}}
+	s := &survey{only: true, queues: map[string]*queue{}} // their turn has passed
 	err := c.store.again(ctx, func(w *wire) error {
 		w.ctx = ctx
 		return c.readQueues(w, s, queuesOf(list))

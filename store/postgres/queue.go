@@ -119,6 +119,11 @@ func (c *claiming) lockQueues(w *wire, b *batch) ([]line.Run, error) {
 	if !b.limits {
 		return b.list, nil
 	}
+	for _, name := range limited {
+		if b.survey.inTurn && b.queues[name].turn != b.survey.queues[name].turn {
+			return nil, errAgain // others were let in while this claim waited
+		}
+	}
 	ahead, err := readUse(w, b.queues, limited)
 	if err == nil {
 		err = clamp(w, b.queues, ahead)
@@ -183,7 +188,7 @@ func saveQueues(w *wire, b *batch) error {
 			continue
 		}
 		q := b.queues[k.Queue]
-		if turns[k.Queue] = k.Partition; b.survey.only {
+		if turns[k.Queue] = k.Partition; b.survey.only && !b.survey.inTurn {
 			turns[k.Queue] = q.turn // who was asked for has no turn
 		}
 		if k.begins && q.Queue.Rate > 0 {

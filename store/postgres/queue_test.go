@@ -303,3 +303,75 @@ func TestAStuckClaimHoldsUpNoOtherOfAQueueWithoutLimits(t *testing.T) {
 
 // lockTimeout is how long a statement waits for a lock.
 const lockTimeout = 500 * time.Millisecond
+
+// inParts creates runs in line, named after their partition and their place in it.
+func inParts(t testing.TB, s store.Store, queue string, partitions ...string) {
+	t.Helper()
+	for _, partition := range partitions {
+		for i := range 3 {
+			r := &runLog{id: fmt.Sprint(partition, i)}
+			c := r.create("")
+			c.Create.Queue, c.Create.Partition = queue, partition
+			commit(t, s, c)
+		}
+	}
+}
+
+// A claim that cannot take a batch takes its runs one by one, and those have had their turns.
+func TestARunThatIsTakenAloneBecauseAnotherIsRefusedHasHadItsTurn(t *testing.T) {
+	t.Parallel()
+	dsn := pgtest.DSN(t)
+	s := open(t, dsn)
+	beat(t, s, executor("e", time.Hour))
+	require.NoError(t, s.PutQueue(t.Context(), store.Queue{Name: "q", Max: 9}))
+	inParts(t, s, "q", "a", "b")
+	claim := func(most int, want string) {
+		runs, err := s.Claim(t.Context(), store.Claim{Executor: "e", Serves: serves, Max: most, AnyQueue: true})
+		require.NoError(t, err)
+		require.Len(t, runs, 1)
+		require.Equal(t, want, runs[0].ID)
+	}
+	db := raw(t, dsn)
+	db.MustExec(`CREATE FUNCTION refuse() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN RAISE EXCEPTION 'refused'; END $$`)
+	db.MustExec(`CREATE TRIGGER refuse BEFORE UPDATE ON durable_runs FOR EACH ROW WHEN (old.id = 'b0') EXECUTE FUNCTION refuse()`)
+	claim(2, "a0")
+	db.MustExec("DROP TRIGGER refuse ON durable_runs")
+	claim(1, "b0")
+}
+
+// While a claim waits for a queue, the turn may pass. What it saw in front before has no turn then.
+func TestAClaimThatWaitedForAQueueTakesWhoseTurnItIsNow(t *testing.T) {
+	t.Parallel()
+	dsn := pgtest.DSN(t)
+	s := open(t, dsn)
+	beat(t, s, executor("e", time.Hour))
+	require.NoError(t, s.PutQueue(t.Context(), store.Queue{Name: "q", Max: 9}))
+	inParts(t, s, "q", "a", "b")
+	admin := raw(t, dsn)
+	tx := raw(t, dsn).MustBegin()
+	defer tx.Rollback()
+	tx.MustExec("UPDATE durable_queues SET turn = 'a' WHERE name = 'q'")
+	type answer struct {
+		runs []store.Run
+		err  error
+	}
+	done := make(chan answer, 1)
+	go func() {
+		runs, err := s.Claim(t.Context(), store.Claim{Executor: "e", Serves: serves, Max: 1, AnyQueue: true})
+		done <- answer{runs, err}
+	}()
+	waits := map[string]bool{} // the transactions in which the claim has waited: for its batch, then for one run
+	require.Eventually(t, func() bool {
+		var began []string
+		require.NoError(t, admin.Select(&began, `SELECT xact_start::text FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'`))
+		for _, x := range began {
+			waits[x] = true
+		}
+		return len(waits) == 2
+	}, time.Minute, time.Millisecond)
+	require.NoError(t, tx.Commit())
+	a := <-done
+	require.NoError(t, a.err)
+	require.Len(t, a.runs, 1)
+	require.Equal(t, "b0", a.runs[0].ID)
+}

@@ -19,6 +19,7 @@ type survey struct {
 	free                []line.Run // what needs no place, in order
 	named               []line.Run // instead of all else: what was asked for, in order
 	only                bool       // named is all there is
+	inTurn              bool       // named is from the front of lines: it takes their turns
 	queues              map[string]*queue
 }
 
@@ -58,7 +59,7 @@ func (s *survey) plan(most int) line.Plan {
 
 // just returns a survey of these runs alone.
 func (s *survey) just(list ...line.Run) *survey {
-	return &survey{owners: s.owners, now: s.now, named: list, only: true, queues: s.queues}
+	return &survey{owners: s.owners, now: s.now, named: list, only: true, inTurn: !s.only, queues: s.queues}
 }
 
 // queue returns a queue, and adds it to s.
