@@ -252,14 +252,15 @@ func (s *sim) operateLine(ctx context.Context, op *operate.Operator, a *Act) err
 	}
 	switch a.Do {
 	case PauseQueue:
+		acknowledged := s.line.pausing()
 		err := op.PauseQueue(ctx, lineName, "wait")
 		// Acts from a machine that was suspended arrive together, in any order.
 		if err == nil && !s.isWell() && !s.world.suspends() {
-			s.line.pauses(true)
+			acknowledged()
 		}
 		return err
 	case ResumeQueue:
-		s.line.pauses(false)
+		s.line.resumes()
 		return op.ResumeQueue(ctx, lineName)
 	case PauseSchedule:
 		return op.PauseSchedule(ctx, tickName, "wait")

@@ -70,14 +70,15 @@ func (q *Queue) declared() []durable.Queue {
 
 // lineBook is what is known of the queue outside of the store.
 type lineBook struct {
-	mu     sync.Mutex
-	begun  []store.Time    // when runs began
-	turns  int             // that partitions have had
-	last   map[string]turn // the last one with which a run of each partition began
-	any    map[string]int  // the last one of each partition
-	woken  map[string]bool // runs that were taken while they waited, which needs no room in a process
-	spared map[string]bool // runs that were cancelled before they began, which need no place
-	paused bool            // an operator was told that the queue is paused
+	mu      sync.Mutex
+	begun   []store.Time    // when runs began
+	turns   int             // that partitions have had
+	last    map[string]turn // the last one with which a run of each partition began
+	any     map[string]int  // the last one of each partition
+	woken   map[string]bool // runs that were taken while they waited, which needs no room in a process
+	spared  map[string]bool // runs that were cancelled before they began, which need no place
+	paused  bool            // an operator was told that the queue is paused
+	resumed int             // how often it was resumed
 }
 
 // A turn is a place that a partition was given.
@@ -86,11 +87,24 @@ type turn struct {
 	at store.Time
 }
 
-// pauses notes that the queue is paused, or is about to be resumed.
-func (b *lineBook) pauses(yes bool) {
+// pausing notes that somebody pauses the queue; acknowledged notes that it is paused. A resume that
+// has begun in between may have come after the pause.
+func (b *lineBook) pausing() (acknowledged func()) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	b.paused = yes
+	before := b.resumed
+	return func() {
+		b.mu.Lock()
+		defer b.mu.Unlock()
+		b.paused = b.paused || b.resumed == before
+	}
+}
+
+// resumes notes that the queue is about to be resumed.
+func (b *lineBook) resumes() {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.paused, b.resumed = false, b.resumed+1
 }
 
 // clockSet takes beginnings that are later than the clock, which was set, as ones of its time.

@@ -285,7 +285,7 @@ func (s *sim) calm() {
 	s.lastRelease()
 	if s.world.Queue != nil && s.hasAct(PauseQueue) {
 		s.insist("ResumeQueue", func(ctx context.Context, op *operate.Operator) error {
-			s.line.pauses(false)
+			s.line.resumes()
 			return op.ResumeQueue(ctx, lineName)
 		})
 	}
