@@ -2,8 +2,10 @@ package durable_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"regexp"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -11,6 +13,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/holdfast-dev/holdfast/durable"
+	"github.com/holdfast-dev/holdfast/operate"
+	"github.com/holdfast-dev/holdfast/store"
 	"github.com/holdfast-dev/holdfast/store/memory"
 )
 
@@ -178,6 +182,66 @@ func TestNowAndNewIDAfterACallThatWasStoppedAreTheSameOnReplay(t *testing.T) {
 				require.Error(t, err)
 				require.Len(t, said, 2, w.story("r"))
 				require.Equal(t, said[0], said[1], w.story("r"))
+			})
+		})
+	}
+}
+
+// A failure is taken back, and with it the outcome of what is around it. What was called within that,
+// and beside it, was given the time at which it began.
+func TestNowIsTheSameWhenAFailureIsTakenBack(t *testing.T) {
+	var failing atomic.Bool
+	seen := func(ctx context.Context) error {
+		return durable.Do(ctx, "seen", func(context.Context) error { time.Sleep(time.Second); return nil }, durable.WithInput(durable.Now(ctx)))
+	}
+	fails := func(ctx context.Context) error {
+		return durable.Do(ctx, "fails", func(context.Context) error {
+			if failing.Load() {
+				return durable.Permanent(errors.New("not yet"))
+			}
+			return nil
+		})
+	}
+	both := func(ctx context.Context) (int, error) {
+		if err := seen(ctx); err != nil {
+			return 0, err
+		}
+		return 1, fails(ctx)
+	}
+	for name, fn := range map[string]func(ctx context.Context) (int, error){
+		"within a branch": func(ctx context.Context) (int, error) {
+			return durable.Go(ctx, "branch", both).Wait(ctx)
+		},
+		"beside a branch": func(ctx context.Context) (int, error) {
+			f := durable.Go(ctx, "branch", func(ctx context.Context) (int, error) {
+				if err := durable.Sleep(ctx, 2*time.Second); err != nil {
+					return 0, err
+				}
+				return 1, fails(ctx)
+			})
+			if err := seen(ctx); err != nil {
+				return 0, err
+			}
+			return f.Wait(ctx)
+		},
+		"within an item": func(ctx context.Context) (int, error) {
+			_, err := durable.Map(ctx, "items", []int{0, 1}, durable.MapOptions{}, func(ctx context.Context, _ int) (int, error) { return both(ctx) })
+			return 1, err
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			inWorld(t, func(t *testing.T, w *world) {
+				failing.Store(true)
+				wf := durable.Define("w", func(ctx context.Context, _ int) (int, error) { return fn(ctx) })
+				w.serve(t, wf)
+				_, err := run(t, w, wf, "r", 0)
+				require.ErrorContains(t, err, "not yet")
+				failing.Store(false)
+				_, err = operate.On(w.eng).Resume(w.ctx(), "r", operate.ResumeOptions{ResetFailures: true})
+				require.NoError(t, err)
+				pass(10 * time.Second)
+				row := w.row("r")
+				require.Equal(t, store.Completed, row.Status, "%s", row.Reason)
 			})
 		})
 	}

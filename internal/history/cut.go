@@ -43,6 +43,10 @@ func (p *Past) Forget(keys []string, seq int64) {
 			rec.Outcome, rec.Fresh = store.Event{}, true
 			o := rec.own()
 			o.Failures, o.Began = nil, 0
+			switch rec.Kind {
+			case CallGo, CallMap, CallChild:
+				rec.LastAt = o.OpenedAt // which is what Now has shown to what was called in it and beside it
+			}
 		}
 	}
 }

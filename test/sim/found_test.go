@@ -216,3 +216,43 @@ func TestACallThatACloseHasStoppedIsGoneOnWith(t *testing.T) {
 		Acts: []sim.Act{{Do: "close", After: 5 * time.Second}},
 	})
 }
+
+// A jump took back the outcome of a branch, and Now showed the time of that outcome in it: the step
+// whose input it is was another one, and the run was parked as changed.
+func TestABranchWhoseOutcomeAJumpTakesBackShowsTheSameNow(t *testing.T) {
+	sim.Run(t, sim.World{
+		Engines: 2, Runs: 3,
+		Program: sim.Program{
+			{Do: "long"},
+			{Do: "go", Body: sim.Program{
+				{Do: "sleep", For: 70 * time.Second},
+				{Do: "group", Body: sim.Program{{Do: "draw", For: 100 * time.Millisecond}}},
+			}},
+		},
+		Faults: []sim.Fault{
+			{On: "step_started", Nth: 3, Do: "lost, then refused", For: 1500 * time.Millisecond},
+			{On: "after act", Nth: 3, Do: "kill after"},
+		},
+		Acts: []sim.Act{
+			{On: "workflow_completed", Nth: 1, Do: "jump", After: 3 * time.Second, Run: 1, Back: 2},
+			{On: "workflow_completed", Nth: 2, Do: "pause"},
+		},
+	})
+}
+
+// A run was created while an engine that had been cut off for longer than its lease looked at what
+// others had taken. It counted as deleted, and its owner went on with it only when it looked for
+// what it owns.
+func TestARunThatIsCreatedWhileALeaseIsInDoubtIsExecuted(t *testing.T) {
+	sim.Run(t, sim.World{
+		Engines: 2, Runs: 3, Pace: 8324196740834372855,
+		Program: sim.Program{
+			{Do: "map", Max: 2, Body: sim.Program{{Do: "step", Max: 1}}}, {Do: "step", For: 20 * time.Second},
+		},
+		Faults: []sim.Fault{
+			{On: "step_started", Nth: 1, Do: "restart", For: 45 * time.Second},
+			{On: "after act", Nth: 2, Do: "kill after"},
+		},
+		Acts: []sim.Act{{Do: "close", After: 100 * time.Millisecond}},
+	})
+}
