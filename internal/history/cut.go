@@ -157,12 +157,7 @@ func (p *Past) FailedKeys(ended bool, resumed map[string]bool) []string {
 			}
 		}
 	}
-	keys := make([]string, 0, len(set))
-	for k := range set {
-		keys = append(keys, k)
-	}
-	slices.Sort(keys)
-	return keys
+	return slices.Sorted(maps.Keys(set))
 }
 
 // An Undone is a call whose compensation has begun.
