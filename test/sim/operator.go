@@ -140,8 +140,11 @@ func (s *sim) act(a *Act) {
 		p.stop()
 		return
 	case SetClock:
+		before := s.now()
 		s.clock.jump(a.By)
-		s.line.clockSet(s.now())
+		if q := s.world.Queue; q != nil {
+			s.line.clockSet(before, s.now(), q.Per)
+		}
 		return
 	case Deploy:
 		if s.world.Release != Unchanged {

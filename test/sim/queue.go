@@ -107,10 +107,12 @@ func (b *lineBook) resumes() {
 	b.paused, b.resumed = false, b.resumed+1
 }
 
-// clockSet takes beginnings that are later than the clock, which was set, as ones of its time.
-func (b *lineBook) clockSet(now store.Time) {
+// clockSet takes beginnings that are later than the clock, which was set, as ones of its time. Those
+// of more than a window before do not come back.
+func (b *lineBook) clockSet(before, now store.Time, window time.Duration) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
+	b.begun = slices.DeleteFunc(b.begun, func(at store.Time) bool { return at <= before.Add(-window) })
 	for i := range b.begun {
 		b.begun[i] = min(b.begun[i], now)
 	}
@@ -202,7 +204,7 @@ func (s *sim) askBeginning(r *store.Run, now store.Time) {
 	if at := s.spot(r.ID); at.Delay > 0 && now < r.CreatedAt.Add(at.Delay) {
 		s.fail("%s begins after %s, and its delay is %s", r.ID, now.Sub(r.CreatedAt), at.Delay)
 	}
-	b.begun = append(b.begun, now)
+	b.begun = append(b.begun, min(now, s.now())) // the clock may have been set since the claim looked at it
 	if q.Rate == 0 {
 		return
 	}
