@@ -1,5 +1,10 @@
 package sim
 
+import (
+	"slices"
+	"strings"
+)
+
 // A fate says what something may come to if nothing stops it.
 type fate struct {
 	succeeds, fails bool
@@ -32,6 +37,17 @@ func (n *Node) outcome(shaken bool) fate {
 		return f.handled()
 	}
 	return f
+}
+
+// handles reports whether a node looks at an error and does not return it: then what stops a run
+// before it comes to a node that breaks lets what is around it succeed.
+func (p Program) handles() bool {
+	return slices.ContainsFunc(p, func(n Node) bool { return n.Handled || n.Body.handles() || n.Then.handles() })
+}
+
+// mayStop reports whether a run may be cancelled, or meet its deadline.
+func (s *sim) mayStop(run string) bool {
+	return s.world.Deadline > 0 || s.hasAct(CancelRun) || strings.ContainsAny(run, "/-") // a child
 }
 
 // exits is the fate of a body that ends its goroutine, which is that of the workflow function.
