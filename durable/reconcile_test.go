@@ -236,7 +236,9 @@ func TestAJumpThatWasNotCarriedOutIsTakenBack(t *testing.T) {
 		start(t, w, kid, "r/kid", 0)
 		w.eventually("r", store.Waiting)
 		w.eventually("r/kid", store.Waiting)
-		require.NoError(t, durable.Signal(w.ctx(), "r", "go", "yes", durable.SignalID("1"))) // it is not taken yet
+		w.crash()
+		w.serve(t) // of no workflow, so that it does not take the signal
+		require.NoError(t, durable.Signal(w.ctx(), "r", "go", "yes", durable.SignalID("1")))
 		w.crash()
 		w.expire()
 		before := w.row("r").Last.Seq
