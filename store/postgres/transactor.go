@@ -148,6 +148,7 @@ func (t *stepTx) Commit(c store.Change) error {
 	}
 	d, err := t.carryOut(&c)
 	if err != nil {
+		t.old = sqlState(err) == "25006" // before the connection goes back to the pool
 		return errors.Join(t.wording(&c, err), t.Rollback())
 	}
 	defer t.end()
