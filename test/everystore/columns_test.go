@@ -34,12 +34,12 @@ type database struct {
 // databases opens an empty database of each kind that has one.
 func databases(t *testing.T) []*database {
 	t.Helper()
+	dsn := pgtest.With(pgtest.DSN(t), "synchronous_commit", "off") // first: without a server nothing is opened
 	path := filepath.Join(t.TempDir(), "app.db")
 	lite, err := sqlite.OpenOptions(path, sqlite.Options{Synchronous: sqlite.Off})
 	require.NoError(t, err)
 	liteDB, err := sql.Open("sqlite3", "file:"+path+"?_busy_timeout=10000")
 	require.NoError(t, err)
-	dsn := pgtest.With(pgtest.DSN(t), "synchronous_commit", "off")
 	pg, err := postgres.OpenOptions(dsn, postgres.Options{Schema: "data", Writers: 2})
 	require.NoError(t, err)
 	pgDB, err := sql.Open("postgres", pgtest.With(dsn, "search_path", "data"))
