@@ -7,6 +7,8 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/holdfast-dev/holdfast/test/pgtest"
 )
 
 func TestAGoalIsMetInTheGreatestStore(t *testing.T) {
@@ -29,19 +31,22 @@ func TestAGoalIsMetInTheGreatestStore(t *testing.T) {
 }
 
 func TestEveryCurveIsMeasuredInAStoreOfEachSize(t *testing.T) {
-	stores := []string{"sqlite"}
-	if !testing.Short() {
-		stores = append(stores, "postgres")
-	}
-	var out bytes.Buffer
-	require.NoError(t, scale(t.Context(), &out, stores, []int{1000}, 1, nil, true))
-	var got struct{ Curves []scaleResult }
-	require.NoError(t, json.Unmarshal(out.Bytes(), &got))
-	require.Len(t, got.Curves, len(stores)*len(curves))
-	for _, c := range got.Curves {
-		require.Len(t, c.Figures, 1, c.Curve)
-		require.GreaterOrEqual(t, c.Figures[0], 0.0, c.Curve)
-		require.NotEmpty(t, c.Unit, c.Curve)
+	for _, kind := range []string{"sqlite", "postgres"} {
+		t.Run(kind, func(t *testing.T) {
+			if kind == "postgres" {
+				t.Setenv(pgtest.EnvDSN, pgtest.DSN(t))
+			}
+			var out bytes.Buffer
+			require.NoError(t, scale(t.Context(), &out, []string{kind}, []int{1000}, 1, nil, true))
+			var got struct{ Curves []scaleResult }
+			require.NoError(t, json.Unmarshal(out.Bytes(), &got))
+			require.Len(t, got.Curves, len(curves))
+			for _, c := range got.Curves {
+				require.Len(t, c.Figures, 1, c.Curve)
+				require.GreaterOrEqual(t, c.Figures[0], 0.0, c.Curve)
+				require.NotEmpty(t, c.Unit, c.Curve)
+			}
+		})
 	}
 }
 
