@@ -79,10 +79,8 @@ func newAsleep(ctx context.Context, t *target, runs int) (address string, err er
 	if err := copyRuns(ctx, t, address, "sample", runs-1, set); err != nil {
 		return "", err
 	}
-	if t.settle != nil {
-		if err := t.settle(ctx, address); err != nil {
-			return "", err
-		}
+	if err := t.settle(ctx, address); err != nil {
+		return "", err
 	}
 	return address, withEngine(ctx, s, func(ctx context.Context, _ *durable.Engine) error {
 		_, err := durable.Ref[time.Duration, int](w.Name()).Start(ctx, "first", 0)

@@ -244,10 +244,8 @@ func (m *besides) items(ctx context.Context, _ *durable.Engine) error {
 // many are deleted as are made.
 func (m *besides) disk(ctx context.Context, eng *durable.Engine) error {
 	size := func() (float64, error) {
-		if m.t.settle != nil {
-			if err := m.t.settle(ctx, m.address); err != nil {
-				return 0, err
-			}
+		if err := m.t.settle(ctx, m.address); err != nil {
+			return 0, err
 		}
 		return m.t.size(ctx, m.address)
 	}

@@ -90,7 +90,7 @@ func dash(ctx context.Context, t *target, n size) ([]result, error) {
 // rest.
 func dashStore(ctx context.Context, t *target) (s store.Store, settle func() error, err error) {
 	settle = func() error { return nil }
-	if t.settle == nil {
+	if t.isMemory() {
 		s, err = t.open()
 		return s, settle, err
 	}

@@ -109,10 +109,8 @@ func newDepth(ctx context.Context, t *target, queued, delayed, partitions int) (
 			return nil, err
 		}
 	}
-	if t.settle != nil {
-		if err := t.settle(ctx, address); err != nil {
-			return nil, err
-		}
+	if err := t.settle(ctx, address); err != nil {
+		return nil, err
 	}
 	_, err = s.Beat(ctx, store.Executor{ID: "e", Lease: time.Hour, Serves: depthServes})
 	return s, err

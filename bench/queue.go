@@ -119,10 +119,8 @@ func throughOnce(ctx context.Context, t *target, runs, limit int) (rate float64,
 	if err != nil {
 		return 0, err
 	}
-	if t.settle != nil {
-		if err := t.settle(ctx, address); err != nil {
-			return 0, err
-		}
+	if err := t.settle(ctx, address); err != nil {
+		return 0, err
 	}
 	var workers []*child
 	for range queueWorkers {

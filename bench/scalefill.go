@@ -125,10 +125,7 @@ func newScale(ctx context.Context, t *target, runs int) (address string, err err
 	if err := sealNewest(ctx, t, address, s); err != nil {
 		return "", err
 	}
-	if t.settle != nil {
-		return address, t.settle(ctx, address)
-	}
-	return address, nil
+	return address, t.settle(ctx, address)
 }
 
 // scaleSample returns a copy of a sample of DASH, and those that DASH has not.

@@ -82,8 +82,5 @@ func newTimetable(ctx context.Context, t *target, n int) (store.Store, error) {
 			return nil, err
 		}
 	}
-	if t.settle != nil {
-		err = t.settle(ctx, address)
-	}
-	return s, err
+	return s, t.settle(ctx, address)
 }

@@ -233,10 +233,8 @@ func beside(ctx context.Context, t *target, n size, runs int) ([]result, error) 
 	if err := copyRuns(ctx, t, address, "sample", runs-1, set); err != nil {
 		return nil, err
 	}
-	if t.settle != nil {
-		if err := t.settle(ctx, address); err != nil {
-			return nil, err
-		}
+	if err := t.settle(ctx, address); err != nil {
+		return nil, err
 	}
 	var inSteps, inStarts []pair
 	err = withEngine(ctx, s, func(ctx context.Context, _ *durable.Engine) error {

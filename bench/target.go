@@ -27,9 +27,9 @@ type target struct {
 	remove func(address string) error
 	// size is how many bytes of the disk the database at an address uses; nil for memory.
 	size func(ctx context.Context, address string) (float64, error)
-	// settle does at once what the server at an address would do on its own within
-	// a minute after many inserts, so that this does not disturb the next
-	// measurement; nil: there is nothing to do.
+	// settle does at once what the database at an address, or the system below it, would do
+	// on its own within a minute after many inserts, so that this does not disturb the next
+	// measurement; nil for memory.
 	settle func(ctx context.Context, address string) error
 }
 

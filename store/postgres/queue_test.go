@@ -304,14 +304,16 @@ func TestAStuckClaimHoldsUpNoOtherOfAQueueWithoutLimits(t *testing.T) {
 // lockTimeout is how long a statement waits for a lock.
 const lockTimeout = 500 * time.Millisecond
 
-// inParts creates runs in line, named after their partition and their place in it.
-func inParts(t testing.TB, s store.Store, queue string, partitions ...string) {
+// twoLines makes queue q of executor e, with three runs in line in each of the partitions a and b,
+// named after their partition and their place in it.
+func twoLines(t testing.TB, s *postgres.Store) {
 	t.Helper()
-	for _, partition := range partitions {
+	beat(t, s, executor("e", time.Hour))
+	require.NoError(t, s.PutQueue(t.Context(), store.Queue{Name: "q", Max: 9}))
+	for _, partition := range []string{"a", "b"} {
 		for i := range 3 {
-			r := &runLog{id: fmt.Sprint(partition, i)}
-			c := r.create("")
-			c.Create.Queue, c.Create.Partition = queue, partition
+			c := (&runLog{id: fmt.Sprint(partition, i)}).create("")
+			c.Create.Queue, c.Create.Partition = "q", partition
 			commit(t, s, c)
 		}
 	}
@@ -322,9 +324,7 @@ func TestARunThatIsTakenAloneBecauseAnotherIsRefusedHasHadItsTurn(t *testing.T) 
 	t.Parallel()
 	dsn := pgtest.DSN(t)
 	s := open(t, dsn)
-	beat(t, s, executor("e", time.Hour))
-	require.NoError(t, s.PutQueue(t.Context(), store.Queue{Name: "q", Max: 9}))
-	inParts(t, s, "q", "a", "b")
+	twoLines(t, s)
 	claim := func(most int, want string) {
 		runs, err := s.Claim(t.Context(), store.Claim{Executor: "e", Serves: serves, Max: most, AnyQueue: true})
 		require.NoError(t, err)
@@ -344,9 +344,7 @@ func TestAClaimThatWaitedForAQueueTakesWhoseTurnItIsNow(t *testing.T) {
 	t.Parallel()
 	dsn := pgtest.DSN(t)
 	s := open(t, dsn)
-	beat(t, s, executor("e", time.Hour))
-	require.NoError(t, s.PutQueue(t.Context(), store.Queue{Name: "q", Max: 9}))
-	inParts(t, s, "q", "a", "b")
+	twoLines(t, s)
 	admin := raw(t, dsn)
 	tx := raw(t, dsn).MustBegin()
 	defer tx.Rollback()
