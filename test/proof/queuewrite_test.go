@@ -88,6 +88,7 @@ type clerking struct {
 	st      store.Store
 	eng     *durable.Engine
 	bounced string // the run of the first debounced starts
+	another string // that of the third
 }
 
 func (c *clerking) post(id string, m letter, options ...durable.StartOption) (string, error) {
@@ -229,7 +230,8 @@ func (c *clerking) bounceAgain() error {
 	if err := begun(c.ctx, c.st, c.bounced); err != nil {
 		return err
 	}
-	if _, err := c.bounce(3); err != nil {
+	var err error
+	if c.another, err = c.bounce(3); err != nil {
 		return err
 	}
 	if err := os.WriteFile(filepath.Join(c.o.Dir, gate), nil, 0o600); err != nil {
@@ -247,8 +249,12 @@ func (c *clerking) dedupAgain() error {
 	return c.ended(id)
 }
 
-// interrupt closes the engine while it executes a run.
+// interrupt closes the engine while it executes a run, and no other: that gives its place up, of
+// which the ledger says nothing.
 func (c *clerking) interrupt() error {
+	if err := c.ended(c.another); err != nil {
+		return err
+	}
 	if _, err := c.post("long", letter{Part: "y", Stuck: os.Getpid()}); err != nil {
 		return err
 	}
