@@ -12,6 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/holdfast-dev/holdfast/internal/heart"
+	"github.com/holdfast-dev/holdfast/internal/storeclock"
 	"github.com/holdfast-dev/holdfast/store"
 	"github.com/holdfast-dev/holdfast/store/memory"
 )
@@ -122,6 +123,53 @@ func TestABeatThatIsNotAnsweredIsLogged(t *testing.T) {
 			synctest.Wait()
 			require.Equal(t, 1, strings.Count(lines.String(), "durable: the store does not answer a beat"))
 			require.Equal(t, one, strings.Contains(lines.String(), "durable.InTx(tx)"))
+		})
+	}
+}
+
+// A machine that was suspended knows it by its wall clock alone. If that was set meanwhile, neither clock says for how
+// long the store has taken no beat: no body begins before it has taken one again.
+func TestOnceTheClocksHaveGoneApartTheLeaseHoldsAfterTheNextBeatOnly(t *testing.T) {
+	const lease = 30 * time.Second
+	for name, c := range map[string]struct {
+		suspended, set time.Duration
+		holds          bool
+	}{
+		"suspended for longer than a lease, and set back": {40 * time.Second, -2 * time.Hour, false},
+		"suspended for longer than a lease":               {40 * time.Second, 0, false},
+		"and set back by half of it":                      {40 * time.Second, -20 * time.Second, false},
+		"set back by a second":                            {0, -time.Second, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				var suspended, set atomic.Int64
+				skew := func(time.Time) (monotonic, wall time.Duration) {
+					return 0, time.Duration(suspended.Load() + set.Load())
+				}
+				h := heart.New(heart.Options{
+					Store:    memory.OpenAt(func() time.Time { return time.Now().Add(time.Duration(suspended.Load())) }),
+					Log:      slog.New(slog.DiscardHandler),
+					Executor: store.Executor{ID: "e", Lease: lease},
+					Late:     func(context.Context) {},
+					Gap:      func(context.Context) error { return nil },
+					Tend:     func(*store.Pulse) {},
+				})
+				ctx, cancel := context.WithCancel(storeclock.WithSkew(t.Context(), skew))
+				require.NoError(t, h.Register(ctx))
+				h.Begin()
+				defer h.Lease.Stop()
+				go h.Loop(ctx)
+				go h.TendLoop(ctx)
+				time.Sleep(time.Second)
+				require.True(t, h.Lease.Holds(time.Now()))
+				suspended.Store(int64(c.suspended))
+				set.Store(int64(c.set))
+				require.Equal(t, c.holds, h.Lease.Holds(time.Now()))
+				require.True(t, h.AwaitLease(nil, nil), "a beat is enough")
+				require.True(t, h.Lease.Holds(time.Now()))
+				cancel()
+				synctest.Wait()
+			})
 		})
 	}
 }

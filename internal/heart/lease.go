@@ -26,12 +26,16 @@ func margin(length time.Duration) time.Duration { return length / 10 }
 type Lease struct {
 	anchor time.Time
 	length time.Duration // how long after a beat bodies may begin
+	apart  time.Duration // by how much the clocks may go apart after a beat
 	skew   storeclock.Skew
 
 	until atomic.Int64 // when it ends, in nanoseconds since anchor, by the monotonic clock
 	// wall is the same by the wall clock: the monotonic clock stops while the
 	// machine is suspended.
-	wall    atomic.Int64
+	wall atomic.Int64
+	// ahead is how far the wall clock was ahead of the monotonic one, counted from anchor, when
+	// the beat was sent.
+	ahead   atomic.Int64
 	current atomic.Pointer[Term]
 
 	mu      sync.Mutex
@@ -66,16 +70,20 @@ func (l *Lease) Term() *Term { return l.current.Load() }
 // begin starts the first term, with the beat that was sent at this moment; ended is
 // called whenever a term ends before it is renewed.
 func (l *Lease) begin(length time.Duration, sent time.Time, ended func()) {
-	l.anchor, l.length, l.ended = sent, length-margin(length), ended
+	l.anchor, l.length, l.apart, l.ended = sent, length-margin(length), margin(length), ended
 	l.renewed = make(chan struct{})
 	l.current.Store(newTerm())
 	l.timer = time.AfterFunc(l.length, l.lapse)
 	l.renew(sent)
 }
 
-// Holds reports whether a body may begin at this moment, which is now.
+// Holds reports whether a body may begin at this moment, which is now. It may not once the two clocks
+// have gone apart since the beat: a wall clock that is set back hides for how long the machine was
+// suspended, and the monotonic one never knew.
 func (l *Lease) Holds(now time.Time) bool {
-	return int64(l.skew.Between(l.anchor, now)) < l.until.Load() && l.skew.Wall(now) < l.wall.Load()
+	monotonic, wall := int64(l.skew.Between(l.anchor, now)), l.skew.Wall(now)
+	apart := wall - monotonic - l.ahead.Load()
+	return monotonic < l.until.Load() && wall < l.wall.Load() && max(apart, -apart) < int64(l.apart)
 }
 
 // renew extends the lease by a beat that was sent at this moment.
@@ -88,7 +96,9 @@ func (l *Lease) renew(sent time.Time) {
 		return // the beat came too late to be of use, or after a later one
 	}
 	l.until.Store(int64(until))
-	l.wall.Store(l.skew.Wall(sent) + int64(l.length))
+	wall := l.skew.Wall(sent)
+	l.wall.Store(wall + int64(l.length))
+	l.ahead.Store(wall - int64(until-l.length))
 	if l.current.Load().Over() {
 		l.current.Store(newTerm())
 	}
