@@ -74,7 +74,7 @@ type lineBook struct {
 	begun   []store.Time    // when runs began
 	turns   int             // that partitions have had
 	last    map[string]turn // the last one with which a run of each partition began
-	any     map[string]int  // the last one of each partition
+	any     map[string]int  // the last one of each partition, or that passed it over because it was full
 	woken   map[string]bool // runs that were taken while they waited, which needs no room in a process
 	spared  map[string]bool // runs that were cancelled before they began, which need no place
 	paused  bool            // an operator was told that the queue is paused
@@ -175,8 +175,7 @@ func (s *sim) askClaim(c *store.Claim, taken []store.Run) {
 		case store.RunClaimed:
 			s.line.woken[r.ID] = true
 		case store.RunResumed: // perhaps as the turn of its partition
-			s.line.turns++
-			s.line.any[r.Partition] = s.line.turns
+			s.tookTurn(r.Partition, placedOf(rows))
 		}
 		if r.Last.Type != store.WorkflowStarted {
 			continue
@@ -222,12 +221,7 @@ func (s *sim) askBeginning(r *store.Run, now store.Time) {
 // askTurn checks that no other run had to begin before this one. The book's mutex is held.
 func (s *sim) askTurn(r *store.Run, serves []store.Served, others []store.Run, now store.Time) {
 	q, b := s.world.Queue, s.line
-	placed := map[string]int{}
-	for i := range others {
-		if others[i].Placed() {
-			placed[others[i].Partition]++
-		}
-	}
+	placed := placedOf(others)
 	before, again := b.last[r.Partition]
 	for i := range others {
 		o := &others[i]
@@ -245,8 +239,31 @@ func (s *sim) askTurn(r *store.Run, serves []store.Served, others []store.Run, n
 			s.fail("partition %q has another turn with %s, and %q with %s has had none since", r.Partition, r.ID, o.Partition, o.ID)
 		}
 	}
+	s.tookTurn(r.Partition, placed)
+	b.last[r.Partition] = turn{b.turns, now}
+}
+
+// placedOf returns how many of these runs hold a place in each partition.
+func placedOf(rows []store.Run) map[string]int {
+	placed := map[string]int{}
+	for i := range rows {
+		if rows[i].Placed() {
+			placed[rows[i].Partition]++
+		}
+	}
+	return placed
+}
+
+// tookTurn notes that a partition was given a place, when these were held. The book's mutex is held.
+func (s *sim) tookTurn(partition string, placed map[string]int) {
+	b, most := s.line, s.world.Queue.PerPartition
 	b.turns++
-	b.last[r.Partition], b.any[r.Partition] = turn{b.turns, now}, b.turns
+	for p, n := range placed {
+		if most > 0 && n >= most {
+			b.any[p] = b.turns
+		}
+	}
+	b.any[partition] = b.turns
 }
 
 // rank is the place of a run in line: since when it is due, an hour earlier for each step of
