@@ -91,7 +91,7 @@ func branchScope(t *T) {
 	for _, key := range []string{"items[3]/a", "items[31]/a", "items[3]", "items[3]/b/c", "z", "items[3]#2"} {
 		w.must(s, w.append(step(key))) // 2 to 7
 	}
-	c := w.append(store.Event{Type: store.WorkflowRecovered, Branch: 1}) // 8
+	c := w.append(store.Event{Type: store.Edited, Key: "items[31]/a", Branch: 1}) // 8
 	c.Branch, c.Row = &store.Branch{N: 1, Cutoff: 2, CutScope: "items[3]"}, &store.RowPatch{Branch: ptr(int32(1))}
 	w.must(s, c)
 	require.Equal(t, []int64{1, 2, 3, 6, 7, 8}, seqs(t.load(s, "r", store.Cursor{}).Events))
@@ -101,7 +101,7 @@ func branchScope(t *T) {
 	c = w.append(store.Event{Type: store.WorkflowRecovered, Branch: 2}) // 10
 	c.Branch, c.Row = &store.Branch{N: 2, Parent: 1, Cutoff: 2, CutScope: "items[31]"}, &store.RowPatch{Branch: ptr(int32(2))}
 	w.must(s, c)
-	require.Equal(t, []int64{1, 2, 6, 7, 8, 10}, seqs(t.load(s, "r", store.Cursor{}).Events), "both cuts hold")
+	require.Equal(t, []int64{1, 2, 6, 7, 8, 10}, seqs(t.load(s, "r", store.Cursor{}).Events), "both cuts hold, and branch 1 begins with what has made it")
 }
 
 // A run that continues: one change ends one branch and begins another, whose parent is

@@ -327,11 +327,11 @@ func (m *mapping[I, O]) stopped(n int) bool {
 	return true
 }
 
-// wasBegun reports whether item n has recorded calls. Such an item continues whatever
+// wasBegun reports whether item n is known to have begun. Such an item continues whatever
 // has happened to the others since, as it did in the process that began it: the
 // compensations it registers must be known when the run is undone.
 func (m *mapping[I, O]) wasBegun(n int) bool {
-	return n < m.most && len(m.scope.run.past.Scopes[history.ItemKey(m.call.key, n)]) > 0
+	return n < m.most && m.scope.run.past.HasBegun(history.ItemKey(m.call.key, n))
 }
 
 // await holds item n back until the oldest item in progress is near enough.

@@ -14,6 +14,13 @@ type Branch struct {
 	CreatedAt  Time
 }
 
+// Keeps reports whether the cut that has made b keeps an event of the history that was cut. A cut in a
+// scope keeps an Edited though its key is in the scope: it has begun a branch, and what was recorded on
+// that branch outside of the scope is kept.
+func (b *Branch) Keeps(e *Event) bool {
+	return e.Seq <= b.Cutoff || b.CutScope != "" && (!InScope(e.Key, b.CutScope) || e.Type == Edited)
+}
+
 // Lineage decides whether an event belongs to a branch's history: the branch's
 // own events, and those of its ancestors that no cut removed. It is a pure
 // value; build it with LineageOf.
@@ -21,12 +28,7 @@ type Lineage struct{ steps []lineageStep }
 
 type lineageStep struct {
 	branch int32
-	cuts   []cut // all must keep an event of this branch
-}
-
-type cut struct {
-	seq   int64
-	scope string
+	cuts   []Branch // all must keep an event of this branch
 }
 
 // LineageOf returns the lineage of branch n among branches. A branch that is
@@ -41,7 +43,7 @@ func LineageOf(branches []Branch, n int32) Lineage {
 		byN[b.N] = b
 	}
 	var l Lineage
-	var cuts []cut
+	var cuts []Branch
 	// A parent is always older than its branch. A record that says otherwise is
 	// damaged and must not send this loop round for ever.
 	for {
@@ -51,7 +53,7 @@ func LineageOf(branches []Branch, n int32) Lineage {
 			return l
 		}
 		// A new slice each time, because earlier steps keep theirs.
-		cuts = append(cuts[:len(cuts):len(cuts)], cut{seq: b.Cutoff, scope: b.CutScope})
+		cuts = append(cuts[:len(cuts):len(cuts)], b)
 		n = b.Parent
 	}
 }
@@ -63,7 +65,7 @@ func (l Lineage) Has(e *Event) bool {
 			continue
 		}
 		for _, c := range s.cuts {
-			if e.Seq > c.seq && (c.scope == "" || InScope(e.Key, c.scope)) {
+			if !c.Keeps(e) {
 				return false
 			}
 		}

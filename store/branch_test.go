@@ -92,9 +92,11 @@ func TestLineageIsTheParentsUpToTheCut(t *testing.T) {
 		mine, parents := store.LineageOf(branches, b.N), store.LineageOf(branches, b.Parent)
 		e := &store.Event{
 			Seq: rapid.Int64Range(1, 20).Draw(t, "seq"), Branch: rapid.Int32Range(0, 6).Draw(t, "of"),
-			Key: rapid.SampledFrom([]string{"", "a", "a/b", "a/bc", "b"}).Draw(t, "key"),
+			Key:  rapid.SampledFrom([]string{"", "a", "a/b", "a/bc", "b"}).Draw(t, "key"),
+			Type: rapid.SampledFrom([]store.Type{store.StepCompleted, store.Edited}).Draw(t, "type"),
 		}
-		want := e.Branch == b.N || parents.Has(e) && (e.Seq <= b.Cutoff || b.CutScope != "" && !store.InScope(e.Key, b.CutScope))
+		narrow := b.CutScope != "" && (!store.InScope(e.Key, b.CutScope) || e.Type == store.Edited)
+		want := e.Branch == b.N || parents.Has(e) && (e.Seq <= b.Cutoff || narrow)
 		if got := mine.Has(e); got != want {
 			t.Fatalf("branch %d of %+v, event %+v: got %v, want %v", b.N, branches, e, got, want)
 		}

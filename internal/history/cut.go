@@ -276,11 +276,12 @@ type Parted struct{ Kept, Left []store.Event }
 // store.Branch.CutScope.
 func CutAfter(events []store.Event, after int64, scope string) Parted {
 	var c Parted
+	b := store.Branch{Cutoff: after, CutScope: scope}
 	for i := range events {
-		if ev := &events[i]; ev.Seq > after && store.InScope(ev.Key, scope) {
-			c.Left = append(c.Left, *ev)
-		} else {
+		if ev := &events[i]; b.Keeps(ev) {
 			c.Kept = append(c.Kept, *ev)
+		} else {
+			c.Left = append(c.Left, *ev)
 		}
 	}
 	return c

@@ -136,6 +136,9 @@ func (p *Past) Input() *store.Event {
 func (p *Past) takePreface(d *Preface, rec *Call) {
 	if d.Stopped != nil {
 		p.Stopped, p.StoppedWaits = d.Stopped, d.StoppedWaits
+		for path := range d.Stopped {
+			p.beginItem(path)
+		}
 	}
 	if d.Undoes != nil {
 		p.Undoes = d.Undoes
@@ -325,7 +328,7 @@ func (p *Past) OpenChildren() (ids []string) {
 	return ids
 }
 
-// beginItem files that the scope of an item has a recorded call.
+// beginItem files that an item has begun: its scope has a recorded call, or had one when the run was stopped.
 func (p *Past) beginItem(path string) {
 	name, n, ok := SplitItem(path)
 	if !ok {
@@ -335,6 +338,13 @@ func (p *Past) beginItem(path string) {
 		p.begun = map[string]int{}
 	}
 	p.begun[name] = max(p.begun[name], n+1)
+}
+
+// HasBegun reports whether the function of a scope is known to have begun: it has recorded calls, or had
+// made some when the run was stopped, though none of them had an outcome to record.
+func (p *Past) HasBegun(path string) bool {
+	_, stopped := p.Stopped[path]
+	return stopped || len(p.Scopes[path]) > 0
 }
 
 // beginGeneration files the first event of a generation, and returns what takes the
