@@ -327,11 +327,17 @@ func (m *mapping[I, O]) stopped(n int) bool {
 	return true
 }
 
-// wasBegun reports whether item n is known to have begun. Such an item continues whatever
+// wasBegun reports whether item n is known to have begun: it has recorded calls, or had made one when the
+// run was stopped. Such an item continues whatever
 // has happened to the others since, as it did in the process that began it: the
 // compensations it registers must be known when the run is undone.
 func (m *mapping[I, O]) wasBegun(n int) bool {
-	return n < m.most && m.scope.run.past.HasBegun(history.ItemKey(m.call.key, n))
+	path := history.ItemKey(m.call.key, n)
+	if n >= m.most {
+		return false
+	}
+	_, stopped := m.scope.run.past.Stopped[path]
+	return stopped || len(m.scope.run.past.Scopes[path]) > 0
 }
 
 // await holds item n back until the oldest item in progress is near enough.

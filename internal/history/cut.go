@@ -275,8 +275,7 @@ type Parted struct{ Kept, Left []store.Event }
 // CutAfter takes events apart after the one with number after; scope is that of
 // store.Branch.CutScope.
 func CutAfter(events []store.Event, after int64, scope string) Parted {
-	var c Parted
-	b := store.Branch{Cutoff: after, CutScope: scope}
+	c, b := Parted{}, store.Branch{Cutoff: after, CutScope: scope}
 	for i := range events {
 		if ev := &events[i]; b.Keeps(ev) {
 			c.Kept = append(c.Kept, *ev)

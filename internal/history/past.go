@@ -330,21 +330,12 @@ func (p *Past) OpenChildren() (ids []string) {
 
 // beginItem files that an item has begun: its scope has a recorded call, or had one when the run was stopped.
 func (p *Past) beginItem(path string) {
-	name, n, ok := SplitItem(path)
-	if !ok {
-		return
+	if name, n, ok := SplitItem(path); ok {
+		if p.begun == nil {
+			p.begun = map[string]int{}
+		}
+		p.begun[name] = max(p.begun[name], n+1)
 	}
-	if p.begun == nil {
-		p.begun = map[string]int{}
-	}
-	p.begun[name] = max(p.begun[name], n+1)
-}
-
-// HasBegun reports whether the function of a scope is known to have begun: it has recorded calls, or had
-// made some when the run was stopped, though none of them had an outcome to record.
-func (p *Past) HasBegun(path string) bool {
-	_, stopped := p.Stopped[path]
-	return stopped || len(p.Scopes[path]) > 0
 }
 
 // beginGeneration files the first event of a generation, and returns what takes the
