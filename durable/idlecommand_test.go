@@ -88,6 +88,29 @@ func TestAnAdoptedRunTakesItsChildrenWithIt(t *testing.T) {
 	}
 }
 
+func TestAChildThatIsTakenUpWithItsParentBeginsNoEarlierThanItMay(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		child := durable.Define("child", func(context.Context, int) (int, error) { return 1, nil })
+		parent := durable.Define("parent", func(ctx context.Context, in int) (int, error) {
+			return child.Run(ctx, durable.AutoID, in, durable.Delay(time.Hour))
+		})
+		w.boot(t, with(parent, child))
+		start(t, w, parent, "p", 1)
+		synctest.Wait()
+		w.crash()
+		w.expire()
+
+		w.open(t, with(parent, child)) // no Recover
+		require.NoError(t, w.eng.Adopt(w.ctx(), "p"))
+		pass(30 * time.Minute)
+		require.Equal(t, store.Pending, w.row("p/child").Status)
+		pass(time.Hour)
+		require.Equal(t, store.Completed, w.row("p").Status)
+		row := w.row("p/child")
+		require.GreaterOrEqual(t, row.StartedAt.Sub(row.CreatedAt), time.Hour)
+	})
+}
+
 func TestRecoverDoesNotSayOfADamagedRunThatItWasResumed(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		wf, _ := holding("w")

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"log/slog"
 	"slices"
+	"time"
 
 	"github.com/holdfast-dev/holdfast/internal/commit"
 	"github.com/holdfast-dev/holdfast/internal/history"
@@ -72,7 +73,7 @@ func (rc *Recovery) Adopt(ctx context.Context, id string) error {
 
 // TakeUpChild executes here a child that a run of this engine waits for, if no executor has
 // it. After Recover that happens by itself; without Recover the parent would wait for
-// ever. A child that is in line for a place in a queue keeps its turn.
+// ever. A child that is in line for a place in a queue keeps its turn, and one that is delayed begins when it may.
 func (rc *Recovery) TakeUpChild(row *store.Run) {
 	if rc.claims.Recovered() || row.Paused || row.NeedsPlace() || !rc.o.Program.Has(row.Workflow, row.Version) || rc.o.Runs.Here(row.ID) {
 		return
@@ -92,6 +93,9 @@ func (rc *Recovery) takeUpChild(ctx context.Context, row *store.Run) error {
 		}
 		fallthrough
 	case store.Pending, store.Waiting:
+		if row.Status == store.Pending && !rc.awaitBegin(ctx, row) {
+			return nil
+		}
 		_, err := rc.claims.Claim(ctx, row.ID, &history.Claim{}, nil)
 		return err
 	case store.Running, store.Resuming:
@@ -101,6 +105,28 @@ func (rc *Recovery) takeUpChild(ctx context.Context, row *store.Run) error {
 		return rc.orphanPass(&Report{}).one(ctx, row)
 	}
 	return nil
+}
+
+// awaitBegin waits until a run that is delayed may begin, by the store's clock: a claim by its id asks for no time. It
+// returns false if somebody waits for that already, or when ctx ends.
+func (rc *Recovery) awaitBegin(ctx context.Context, row *store.Run) bool {
+	if _, awaited := rc.awaited.LoadOrStore(row.ID, true); awaited {
+		return false
+	}
+	defer rc.awaited.Delete(row.ID)
+	for ctx.Err() == nil {
+		leapt, wait := rc.o.Heart.Clock.Leap(), row.WakeAt.Sub(rc.claims.surely())
+		if wait <= 0 {
+			return true
+		}
+		until, end := context.WithTimeout(leapt, max(wait, time.Millisecond)) // its clock may be known less exactly
+		select {
+		case <-until.Done():
+		case <-ctx.Done():
+		}
+		end()
+	}
+	return false
 }
 
 // HasLiveOwner reports whether a live executor has the run.

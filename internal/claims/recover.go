@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"log/slog"
 	"slices"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -28,6 +29,8 @@ type Recovery struct {
 
 	// mayRest: those who are gone may own runs that rest; else a take-over lists only what they executed.
 	mayRest atomic.Bool
+
+	awaited sync.Map // by run id, the delayed children that are taken up when they may begin
 
 	deferred int // how many runs the last take-over left in line; used by takeOver alone
 

@@ -16,7 +16,7 @@ var (
 	packageCeilings = map[string]struct{ files, lines, upward, longestFile, longestFunc int }{
 		"durable":          {86, 17430, 137, 530, 80},
 		"operate":          {29, 6000, 3, 545, 70},
-		"internal/claims":  {23, 3170, 6, 330, 47},
+		"internal/claims":  {23, 3200, 6, 330, 47},
 		"internal/commit":  {16, 2220, 7, 380, 47},
 		"internal/history": {31, 5370, 10, 470, 80},
 		"internal/payload": {12, 2570, 10, 530, 56},
