@@ -52,7 +52,8 @@ func (e BulkError) Unwrap() error { return e.Err }
 // nevertheless.
 //
 // The error says why not all items were tried: the cause of ctx's end, which
-// stops it between two batches, ErrClosed, or ErrUnavailable. Within a workflow
+// stops it between two batches, ErrClosed, ErrUnavailable, or what the store says if it is damaged
+// (store.ErrCorrupt) or belongs to a newer program (store.ErrSchema). Within a workflow
 // function StartAll is refused with ErrInvalid, since nothing would record what
 // it did: start children there, or call it in a step.
 func (w *Workflow[I, O]) StartAll(ctx context.Context, in iter.Seq2[string, I], o ...StartOption) (Bulk, error) {
@@ -220,7 +221,7 @@ func (b *bulkStart) flush() error {
 				continue
 			}
 			exist = append(exist, items[i])
-		case definite(err):
+		case ofContent(err):
 			b.refuse(items[i].id, commit.Occupied("was not started; start it again once that run has ended", err))
 		default:
 			own = append(own, items[i].id) // it may be stored nevertheless
