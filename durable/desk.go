@@ -195,7 +195,7 @@ func (d operators) Schedules() *schedules.Acts {
 	if st == nil {
 		return nil
 	}
-	return &schedules.Acts{Schedules: st, Engine: scheduling(d), By: d.eng.id}
+	return &schedules.Acts{Schedules: st, Store: d.eng.store, Engine: scheduling(d), By: d.eng.id}
 }
 
 func (d operators) Clean(ctx context.Context, o cleaner.Options, retention any) (cleaner.Result, error) {

@@ -17,12 +17,16 @@ var ErrNotFound = errors.New("durable: there is no such schedule")
 // has read is still stored.
 type Acts struct {
 	Schedules store.Schedules
+	Store     store.Store // in which their runs are
 	Engine    Engine
 	By        string // the id of the executor
 }
 
-// edit changes a stored record. f returns false if nothing is to be changed.
-func (a *Acts) edit(ctx context.Context, name string, f func(r *Record, now store.Time) bool) error {
+// A change changes a record, as of a time of the store; done is false if nothing is to be changed.
+type change func(r *Record, c *calendar.Calendar, now store.Time) (done bool, err error)
+
+// edit changes a stored record.
+func (a *Acts) edit(ctx context.Context, name string, f change) error {
 	for {
 		sc, r, c, err := a.read(ctx, name)
 		if err != nil {
@@ -32,8 +36,8 @@ func (a *Acts) edit(ctx context.Context, name string, f func(r *Record, now stor
 		if err != nil {
 			return err
 		}
-		if !f(r, now) {
-			return nil
+		if done, err := f(r, c, now); err != nil || !done {
+			return err
 		}
 		_, err = a.Schedules.PutSchedule(ctx, r.encode(a.By, name, sc.Revision, r.due(name, c, now, minHeldPoll)))
 		if !errors.Is(err, store.ErrRevision) {
@@ -64,26 +68,27 @@ const MaxReason = 4 << 10
 
 // Pause keeps a schedule from firing. One that is paused stays as it is.
 func (a *Acts) Pause(ctx context.Context, name, reason string) error {
-	return a.edit(ctx, name, func(r *Record, now store.Time) bool {
+	return a.edit(ctx, name, func(r *Record, _ *calendar.Calendar, now store.Time) (bool, error) {
 		if r.Paused != nil {
-			return false
+			return false, nil
 		}
 		r.Paused = &Pause{At: now, Reason: reason}
-		return true
+		return true, nil
 	})
 }
 
-// Resume ends a pause. The times that have passed meanwhile do not fire.
+// Resume ends a pause. The times that have passed meanwhile do not fire. One that had come before the pause
+// does, if it is late by its jitter and its moment is still to come.
 func (a *Acts) Resume(ctx context.Context, name string) error {
-	return a.edit(ctx, name, func(r *Record, now store.Time) bool {
+	return a.edit(ctx, name, func(r *Record, c *calendar.Calendar, now store.Time) (bool, error) {
 		if r.Paused == nil {
-			return false
+			return false, nil
+		}
+		if r.Settled < now || r.Settled > now.Add(farAhead) {
+			r.Settled = r.passed(name, c, now)
 		}
 		r.Paused = nil
-		if r.Settled < now || r.Settled > now.Add(farAhead) {
-			r.Settled = now
-		}
-		return true
+		return true, nil
 	})
 }
 
@@ -119,14 +124,19 @@ func (a *Acts) Trigger(ctx context.Context, name, key string) (string, error) {
 	if err != nil {
 		return id, err
 	}
-	err = a.edit(ctx, name, func(r *Record, now store.Time) bool {
+	err = a.edit(ctx, name, func(r *Record, _ *calendar.Calendar, now store.Time) (bool, error) {
 		watched := r.watches(id)
-		r.watch(id)
+		if !watched && len(r.Live) >= maxLive {
+			if _, err := r.forgetEnded(ctx, a.Store); err != nil {
+				return false, err
+			}
+		}
+		r.watch(name, id)
 		if starts.Started == 0 {
-			return !watched // a fire that this call has not made is not told again
+			return !watched, nil // a fire that this call has not made is not told again
 		}
 		r.remember(Fire{At: now, RunID: id, Outcome: Started, Why: "triggered"})
-		return true
+		return true, nil
 	})
 	if errors.Is(err, ErrNotFound) {
 		err = nil // deleted meanwhile; the run is there

@@ -69,7 +69,7 @@ func (d *decision) release(r *Record, name string) {
 func (r *Record) start(name string, at store.Time) {
 	id := RunID(name, at)
 	r.Decided = append(r.Decided, Decided{At: at, RunID: id})
-	r.watch(id)
+	r.watch(name, id)
 }
 
 // fire decides one fire.

@@ -279,14 +279,22 @@ func (k *Keeper) startDecided(ctx context.Context, sc *store.Schedule, r *Record
 // cancelled. While runs may overlap, nobody asks for them until there are many: they are kept for the
 // day on which the policy becomes another one.
 func (k *Keeper) forgetEnded(ctx context.Context, r *Record) (asked map[string]bool, err error) {
-	if len(r.Live) == 0 || r.Definition.Overlap == OverlapAllow && len(r.Live) < maxLive/2 {
+	if r.Definition.Overlap == OverlapAllow && len(r.Live) < maxLive/2 {
+		return nil, nil
+	}
+	return r.forgetEnded(ctx, k.o.Store)
+}
+
+// forgetEnded is Keeper.forgetEnded under any policy. What is decided and not started yet has not ended.
+func (r *Record) forgetEnded(ctx context.Context, st store.Store) (asked map[string]bool, err error) {
+	if len(r.Live) == 0 {
 		return nil, nil
 	}
 	live := map[string]bool{}
 	asked = map[string]bool{}
 	f := store.Filter{IDs: r.Live, Limit: len(r.Live)}
 	for {
-		page, err := k.o.Store.List(ctx, f)
+		page, err := st.List(ctx, f)
 		if err != nil {
 			return nil, err
 		}
@@ -297,6 +305,9 @@ func (k *Keeper) forgetEnded(ctx context.Context, r *Record) (asked map[string]b
 		if f.After = page.Next; f.After == "" {
 			break
 		}
+	}
+	for _, d := range r.Decided {
+		live[d.RunID] = true
 	}
 	r.unwatch(func(id string) bool { return !live[id] })
 	return asked, nil

@@ -186,6 +186,15 @@ func (r *Record) due(name string, c *calendar.Calendar, now store.Time, poll tim
 	return due
 }
 
+// passed returns up to when a record is settled whose pause ends now.
+func (r *Record) passed(name string, c *calendar.Calendar, now store.Time) store.Time {
+	late := c.Last(1, max(r.Settled, now.Add(-r.Definition.jitter())).Time(), now.Time()) // the next comes after its jitter
+	if len(late) == 1 && store.TimeOf(late[0]) <= r.Paused.At && r.Definition.dueAt(name, c, late[0]) > now {
+		return store.TimeOf(late[0]) - 1
+	}
+	return now
+}
+
 // remember adds what became of a fire.
 func (r *Record) remember(f Fire) {
 	switch f.Outcome {
@@ -204,15 +213,17 @@ func (r *Record) remember(f Fire) {
 	}
 }
 
-// watch adds a run whose end later fires ask for. Of very many the oldest are forgotten, which only OverlapAllow
-// can have under way: the other policies start one at a time.
-func (r *Record) watch(id string) {
+// watch adds a run whose end later fires ask for. Of very many the oldest are forgotten: first those that were
+// triggered, then those of fires, of which only OverlapAllow can have so many under way.
+func (r *Record) watch(name, id string) {
 	if r.watches(id) {
 		return
 	}
 	r.Live = append(r.Live, id)
-	if n := len(r.Live) - maxLive; n > 0 {
-		r.Live = slices.Delete(r.Live, 0, n)
+	for len(r.Live) > maxLive {
+		triggered := func(id string) bool { return strings.HasPrefix(id, TriggerID(name, "")) }
+		i := max(slices.IndexFunc(r.Live[:maxLive], triggered), 0)
+		r.Live = slices.Delete(r.Live, i, i+1)
 	}
 }
 
