@@ -2,6 +2,7 @@ package durable
 
 import (
 	"context"
+	"crypto/sha256"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -30,7 +31,8 @@ type debounce struct {
 // Debounce makes one run of starts that come close together: the run begins once there was no start
 // with the key for as long as wait, and at the latest most after the first of them. It has the input
 // of the last, and otherwise what the first start gave it (its attributes, headers and so on). A
-// start that comes after the run has begun makes another run, which may be executed at the same time.
+// start that comes after the run has begun makes another run, which may be executed at the same time. So does one that
+// comes once its cancel was requested, or that would hold the run back until its Deadline has passed.
 // The handle is on the run that the start has become part of.
 //
 // A start that has returned is never lost, whatever process ends when. The key is one of the
@@ -87,7 +89,11 @@ func (o *startOptions) checkDebounce(ctx context.Context, id string) error {
 // hold returns the exclusive key of a run that waits to begin. The version is part of it, because
 // the run is executed by that version, which may take another input, or be served by nobody any more.
 func (d *debounce) hold(row *store.Run) string {
-	return fmt.Sprintf("durable.debounce/%d/%d/%d/%s/%s/%s/%s", len(row.Workflow), len(row.InitialVersion), len(row.Queue), row.Workflow, row.InitialVersion, row.Queue, d.key)
+	key := fmt.Sprintf("durable.debounce/%d/%d/%d/%s/%s/%s/%s", len(row.Workflow), len(row.InitialVersion), len(row.Queue), row.Workflow, row.InitialVersion, row.Queue, d.key)
+	if len(key) > store.MaxHold { // all names are as long as names may be
+		key = fmt.Sprintf("durable.debounce/%x", sha256.Sum256([]byte(key)))
+	}
+	return key
 }
 
 // debounced starts a run, or makes the start part of one that has not begun.
@@ -107,8 +113,8 @@ func (o *startOptions) debounced(ctx context.Context, e *Engine, def *definition
 		switch {
 		case err == nil:
 			return id, nil
-		case errors.Is(err, store.ErrExists), errors.Is(err, store.ErrOccupied), commit.Overtaken(err):
-			// Another start, or a claim, was faster: look again, and let the others go on.
+		case errors.Is(err, store.ErrExists), errors.Is(err, store.ErrOccupied), errors.Is(err, store.ErrCancelAsked), commit.Overtaken(err):
+			// Another start, a claim or a cancel was faster: look again, and let the others go on.
 			sleep(ctx, rand.N(time.Millisecond<<min(tries, 5)))
 		default:
 			return "", fmt.Errorf("durable: starting a run of workflow %s with Debounce: %w", def.name, storeError(err))
@@ -130,7 +136,17 @@ func (o *startOptions) newDebounced(ctx context.Context, e *Engine, def *definit
 	if from != nil {
 		change = store.Change{RunID: from.ID, Expect: store.Expect{Epoch: from.Epoch}, Release: true, Start: []store.Change{change}}
 	}
-	if err := e.commitOne(ctx, change); err != nil {
+	err = e.commitOne(ctx, change)
+	if from != nil && commit.Overtaken(err) {
+		// It has no event of from by which it would be recognised when it is sent again for want of an answer.
+		switch h, unread := e.store.Load(ctx, id, store.Cursor{NoEvents: true, AfterMessage: math.MaxInt64}); {
+		case unread == nil && h.Run.CreatedAt == row.CreatedAt:
+			err = nil
+		case unread != nil && !errors.Is(unread, store.ErrNotFound):
+			err = unread
+		}
+	}
+	if err != nil {
 		return "", err // and there is no run that the span would be of
 	}
 	span.End()
@@ -140,23 +156,23 @@ func (o *startOptions) newDebounced(ctx context.Context, e *Engine, def *definit
 	return id, nil
 }
 
-// join makes the start part of the run that holds the key, or starts another one if that has begun.
+// join makes the start part of the run that holds the key, or starts another one if that has begun, is to be
+// cancelled, or would have passed its deadline by the time to which this start holds it back.
 func (o *startOptions) join(ctx context.Context, e *Engine, def *definition, input []byte, tries int, holder string) (id string, err error) {
 	h, err := e.store.Load(ctx, holder, store.Cursor{NoEvents: true, AfterMessage: math.MaxInt64})
 	if err != nil {
 		return "", err
 	}
-	row := &h.Run
+	row, d := &h.Run, o.line.debounce
+	wake := min(e.now().Add(d.wait), row.CreatedAt.Add(d.most))
 	switch {
 	case row.Status.Terminal():
 		return "", store.ErrFenced // the key is free
-	case row.Status != store.Pending || row.CancelAsked:
+	case row.Status != store.Pending, row.CancelAsked, row.DeadlineAt != 0 && wake >= row.DeadlineAt:
 		return o.newDebounced(ctx, e, def, input, tries, row)
 	}
-	d := o.line.debounce
-	wake := min(e.now().Add(d.wait), row.CreatedAt.Add(d.most))
 	_, err = e.act(ctx, row, nil, commit.Act{
-		From:  []store.Status{store.Pending},
+		From: []store.Status{store.Pending}, NoCancel: true,
 		Event: store.Event{Type: store.InputReplaced, Payload: input, Data: history.Encode(&history.Replacement{StartAt: wake, Executor: e.id})},
 		Row:   &store.RowPatch{WakeAt: &wake},
 	})

@@ -9,14 +9,15 @@ import (
 // An Act is what an operator, or recovery, does to a run that is not executed: one event or
 // a few, and everything that goes with them, in one change.
 type Act struct {
-	From    []store.Status // the run is in one of these
-	Event   store.Event    // without number, time and sum
-	Then    []store.Event  // what follows it in the same change
-	Undone  int32          // steps that no longer count as done, without a cut
-	Row     *store.RowPatch
-	Hold    []string // exclusive keys to take
-	Release bool     // free all of them
-	Send    []store.Message
+	From     []store.Status // the run is in one of these
+	Event    store.Event    // without number, time and sum
+	Then     []store.Event  // what follows it in the same change
+	Undone   int32          // steps that no longer count as done, without a cut
+	Row      *store.RowPatch
+	Hold     []string // exclusive keys to take
+	Release  bool     // free all of them
+	Send     []store.Message
+	NoCancel bool // it is refused with store.ErrCancelAsked once a cancel was requested
 
 	// Cut, if set, leaves part of the history behind: the event is the first on
 	// a new branch, which becomes the current one.
@@ -34,7 +35,7 @@ func (a Act) Change(row *store.Run, branches []store.Branch, now store.Time, sea
 	}
 	change = store.Change{
 		RunID:  row.ID,
-		Expect: store.Expect{Epoch: row.Epoch, TakeEpoch: true, Statuses: a.From},
+		Expect: store.Expect{Epoch: row.Epoch, TakeEpoch: true, NoCancel: a.NoCancel, Statuses: a.From},
 		Row:    a.Row, Release: a.Release, Hold: a.Hold, Send: a.Send, Yield: true,
 	}
 	last, branch, steps := row.Last, row.Branch, row.Last.Steps-a.Undone
