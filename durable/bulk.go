@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"iter"
 	"reflect"
+	"time"
 
 	"go.opentelemetry.io/otel/trace"
 
@@ -108,6 +109,9 @@ type bulkItem struct {
 	scheduled *history.Scheduled
 }
 
+// staleAfter is for how long the change of an item is good that has not been committed.
+const staleAfter = 100 * time.Millisecond
+
 // maxBulkTries limits how often an item is tried whose id is in use when it is
 // created and free when it is looked up, or whose generated id is in use.
 const maxBulkTries = 8
@@ -197,6 +201,15 @@ func (b *bulkStart) flush() error {
 	}
 	if b.eng.roster.isClosing() {
 		return ErrClosed
+	}
+	if err := b.options.awaitClock(b.ctx, b.eng); err != nil {
+		return err
+	}
+	if b.eng.now().Sub(batch[0].Create.CreatedAt) > staleAfter {
+		// What is counted from the start of a run is counted from now: the sequence may take its time.
+		for i := range items {
+			batch[i] = b.change(&items[i])
+		}
 	}
 	// Not under ctx: the outcome of a batch must be known, so ctx ends the call
 	// between two batches.

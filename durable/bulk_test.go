@@ -384,3 +384,25 @@ func TestStartAllKilledAtAnyWriteStartsEachRunOnce(t *testing.T) {
 		}
 	})
 }
+
+// A batch is committed when it is full, or the sequence has ended.
+func TestTheTimeOfARunIsCountedFromItsStartHoweverSlowTheSequenceOfStartAllIs(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		wf := durable.Define("w", func(ctx context.Context, _ int) (int, error) { return 7, durable.Sleep(ctx, time.Minute) })
+		w.boot(t, with(wf))
+		bulk, err := wf.StartAll(w.ctx(), func(yield func(string, int) bool) {
+			if yield("early", 0) {
+				time.Sleep(time.Hour)
+				yield("late", 0)
+			}
+		}, durable.Delay(time.Minute), durable.Deadline(10*time.Minute))
+		require.NoError(t, err)
+		require.Equal(t, 2, bulk.Started)
+		began := time.Now()
+		for _, id := range []string{"early", "late"} {
+			_, err := wait(t, w, wf, id)
+			require.NoError(t, err, id)
+			require.GreaterOrEqual(t, w.row(id).StartedAt.Time().Sub(began), time.Minute, "the delay")
+		}
+	})
+}

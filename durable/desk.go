@@ -98,6 +98,8 @@ func (d operators) Number(id string, events []store.Event) {
 
 func (d operators) Ended(id string, status store.Status) { d.eng.archiver.Want(id, status) }
 
+func (d operators) AwaitClock(ctx context.Context) error { return awaitClock(ctx, d.eng) }
+
 func (d operators) NewRunID(workflow string, collisions int) string {
 	return generateID(workflow, d.eng.now().Time(), collisions)
 }

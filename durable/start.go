@@ -236,11 +236,19 @@ func (o *startOptions) counts() bool {
 	return o.deadline != 0 || o.line.delay != 0 || o.line.debounce != nil
 }
 
-// awaitClock waits until a moment that is counted from now can be computed; see scope.awaitClock. A store
-// that is silent may take the start later, so the start is refused. One in the program's own transaction
-// does not wait: with one writer it keeps the store from being asked.
+// awaitClock waits until a moment that is counted from now can be computed; see scope.awaitClock. A start in the
+// program's own transaction does not wait: with one writer it keeps the store from being asked.
 func (o *startOptions) awaitClock(ctx context.Context, e *Engine) error {
-	if o.tx != nil || !o.counts() || !e.heart.Clock.Outdated(time.Now()) {
+	if o.tx != nil || !o.counts() {
+		return nil
+	}
+	return awaitClock(ctx, e)
+}
+
+// awaitClock waits until the estimate of the store's clock knows of the last suspend of this machine. A store that is
+// silent may take a start later, so the start is refused.
+func awaitClock(ctx context.Context, e *Engine) error {
+	if !e.heart.Clock.Outdated(time.Now()) {
 		return nil
 	}
 	patience, end := context.WithTimeout(ctx, clockPatience)

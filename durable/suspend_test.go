@@ -14,6 +14,7 @@ import (
 
 	"github.com/holdfast-dev/holdfast/durable"
 	"github.com/holdfast-dev/holdfast/internal/storeclock"
+	"github.com/holdfast-dev/holdfast/operate"
 	"github.com/holdfast-dev/holdfast/store"
 	"github.com/holdfast-dev/holdfast/store/memory"
 )
@@ -254,4 +255,68 @@ func TestWhatIsUnderWayWhenAMachineIsSuspendedEndsInTime(t *testing.T) {
 			})
 		}
 	}
+}
+
+// Nor is that of a run that an operator starts then.
+func TestWhatAnOperatorStartsAfterASuspendHasItsTime(t *testing.T) {
+	for name, start := range map[string]func(ctx context.Context, op *operate.Operator) (id string, err error){
+		"a backfill": func(ctx context.Context, op *operate.Operator) (string, error) {
+			b, err := op.BackfillSchedule(ctx, "s", time.Now().Add(-2*time.Hour), time.Now().Add(-2*time.Hour+time.Minute))
+			return b.RunIDs[0], err
+		},
+		"a fork": func(ctx context.Context, op *operate.Operator) (string, error) {
+			return op.Fork(ctx, "r", operate.ForkOptions{ID: durable.AutoID, At: 1})
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				var machine lagging
+				wf := durable.Define("w", func(ctx context.Context, _ int) (int, error) { return 7, durable.Sleep(ctx, time.Minute) })
+				limit := durable.Deadline(10 * time.Minute)
+				eng, err := durable.Open(storeclock.WithSkew(t.Context(), machine.skew), memory.Open(), durable.Options{
+					Workflows: []durable.Definition{wf}, Logger: slog.New(slog.DiscardHandler),
+					Schedules: []durable.Schedule{wf.Schedule("s", durable.Every(time.Minute), 0, limit).Paused()},
+				})
+				require.NoError(t, err)
+				defer func() { require.NoError(t, eng.Close()) }()
+				_, err = eng.Recover(t.Context())
+				require.NoError(t, err)
+				ctx := durable.NewContext(t.Context(), eng)
+				_, err = wf.Run(ctx, "r", 0, limit)
+				require.NoError(t, err)
+				time.Sleep(time.Second)
+				machine.suspend()
+				id, err := start(ctx, operate.On(eng))
+				require.NoError(t, err)
+				h, err := wf.Handle(ctx, id)
+				require.NoError(t, err)
+				out, err := h.Wait(ctx)
+				require.NoError(t, err)
+				require.Equal(t, 7, out)
+			})
+		})
+	}
+}
+
+// StartAll takes as long as its sequence.
+func TestWhatStartAllStartsAfterASuspendHasItsTime(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var machine lagging
+		wf := durable.Define("w", func(ctx context.Context, _ int) (int, error) { return 7, durable.Sleep(ctx, time.Minute) })
+		eng, err := durable.Open(storeclock.WithSkew(t.Context(), machine.skew), memory.Open(), durable.Options{Workflows: []durable.Definition{wf}, Logger: slog.New(slog.DiscardHandler)})
+		require.NoError(t, err)
+		defer func() { require.NoError(t, eng.Close()) }()
+		ctx := durable.NewContext(t.Context(), eng)
+		time.Sleep(12 * time.Second)
+		bulk, err := wf.StartAll(ctx, func(yield func(string, int) bool) {
+			machine.suspend()
+			yield("r", 0)
+		}, durable.Deadline(10*time.Minute))
+		require.NoError(t, err)
+		require.Equal(t, 1, bulk.Started)
+		h, err := wf.Handle(ctx, "r")
+		require.NoError(t, err)
+		_, err = h.Wait(ctx)
+		require.NoError(t, err)
+	})
 }

@@ -76,6 +76,8 @@ type Engine interface {
 	// Ended is called once a run was brought here that may have ended.
 	Ended(id string, status store.Status)
 	NewRunID(workflow string, collisions int) string
+	// AwaitClock waits until Now is right again after a suspend of this machine.
+	AwaitClock(ctx context.Context) error
 	// NextEpoch returns an epoch for a run that is imported; no two imports have the same.
 	NextEpoch() int64
 	CheckAttributes(map[string]string) error
