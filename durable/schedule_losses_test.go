@@ -13,6 +13,7 @@ import (
 	"github.com/holdfast-dev/holdfast/durable"
 	"github.com/holdfast-dev/holdfast/operate"
 	"github.com/holdfast-dev/holdfast/store"
+	"github.com/holdfast-dev/holdfast/store/memory"
 )
 
 func TestAFireFindsTheRunBeforeHoweverManyRunsWereTriggeredSince(t *testing.T) {
@@ -113,5 +114,40 @@ func TestAFireIsNotLostBecauseItsScheduleWasPausedForAMoment(t *testing.T) {
 		require.NoError(t, op.ResumeSchedule(ctx, "s"))
 		pass(time.Second)
 		require.Len(t, w.scheduled("s"), 19, "none of the times of a pause")
+	})
+}
+
+// What waits for the run before it is not made for a time that has not come.
+func TestAFireThatWaitsIsNotMadeEarlyBecauseTheClockWasAhead(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		var clock jumpy
+		clock.by.Store(int64(400 * 24 * time.Hour)) // away from the beginning of time
+		w.data = memory.OpenAt(clock.now)
+		flow := durable.Define("tick", func(ctx context.Context, d time.Duration) (string, error) {
+			return "", durable.Do(ctx, "body", func(ctx context.Context) error {
+				select {
+				case <-time.After(d): // by no clock that is set
+					return nil
+				case <-ctx.Done():
+					return ctx.Err()
+				}
+			})
+		})
+		w.boot(t, declared(flow, flow.Schedule("s", durable.Every(10*time.Minute), 25*time.Minute).Overlap(durable.OverlapQueue)))
+		pass(15 * time.Minute)
+		const year = 365 * 24 * time.Hour
+		clock.by.Add(int64(year))
+		pass(10 * time.Minute)
+		require.NotEmpty(t, w.schedule("s").Held)
+		clock.by.Add(-int64(year))
+		for range 12 {
+			pass(10 * time.Minute)
+			for _, id := range w.scheduled("s") {
+				at, err := time.Parse(time.RFC3339, id)
+				require.NoError(t, err)
+				require.False(t, clock.now().Before(at), "%s has not come", id)
+			}
+		}
+		require.Greater(t, len(w.scheduled("s")), 4)
 	})
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"slices"
 	"time"
 
 	"github.com/holdfast-dev/holdfast/internal/calendar"
@@ -361,6 +362,7 @@ func (k *Keeper) rewind(ctx context.Context) error {
 		}
 		settled := r.Settled
 		r.Settled = now.Now
+		r.Held = slices.DeleteFunc(r.Held, func(at store.Time) bool { return at > now.Now }) // they come again
 		_, err := k.o.Schedules.PutSchedule(ctx, r.encode(k.o.By, sc.Name, sc.Revision, r.due(sc.Name, c, now.Now, minHeldPoll)))
 		if errors.Is(err, store.ErrRevision) {
 			continue
