@@ -32,7 +32,7 @@ func newDrainer(e *Engine) *requests.Drainer {
 		every /= 5
 	}
 	d := &requests.Drainer{
-		Table: table, Log: e.log.Logger, Now: e.now, Ready: e.claims.Recovered, Every: every, Keep: cmp.Or(e.options.Retention.Requests, DefaultKeepRequests),
+		Table: table, Log: e.log.Logger, Now: e.now, Ready: e.claims.Recovered, Blocked: e.sealer.Ready, Every: every, Keep: cmp.Or(e.options.Retention.Requests, DefaultKeepRequests),
 		Form: sqlRequests{e}.form, Done: sqlRequests{e}.done,
 	}
 	for i := range e.program.defs.served {

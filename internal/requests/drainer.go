@@ -38,6 +38,8 @@ type Drainer struct {
 	Now func() store.Time
 	// Ready reports whether the engine takes work from the store.
 	Ready func() bool
+	// Blocked returns why no value may be recorded now: what is asked for is left until it may.
+	Blocked func() error
 	// Serves are the workflows whose code is here.
 	Serves []string
 	// Every is how often to look without being woken.
@@ -111,6 +113,9 @@ func (d *Drainer) sleep(ctx context.Context, wait time.Duration, wake <-chan str
 func (d *Drainer) look(ctx context.Context) (left bool, err error) {
 	if !d.Ready() {
 		return false, nil
+	}
+	if d.Blocked() != nil {
+		return true, nil // it is logged
 	}
 	formed := map[int64]store.Change{}
 	drain := store.Drain{Max: batch, Serves: d.Serves, Leave: leave, Form: func(r store.Request) (store.Change, error) {
