@@ -38,3 +38,29 @@ func TestATriggerThatIsCutShortAndMadeAgainIsWatchedByItsSchedule(t *testing.T) 
 		require.Equal(t, int64(1), w.schedule("s").Skipped)
 	})
 }
+
+// A run in the way of the triggered one is not told as a store that cannot be had, which is
+// tried again.
+func TestATriggerSaysWhichRunIsInItsWay(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		flow, other := ticking(), durable.Define("other", func(context.Context, int) (int, error) { return 1, nil })
+		w.boot(t, durable.Options{Workflows: []durable.Definition{flow, other}, Schedules: []durable.Schedule{
+			flow.Schedule("s", durable.Every(time.Hour), time.Hour, durable.OnQueue("q"), durable.Dedup("one")),
+		}, Queues: []durable.Queue{{Name: "q"}}})
+		_, err := flow.Enqueue(w.ctx(), "before", time.Hour, durable.OnQueue("q"), durable.Dedup("one"))
+		require.NoError(t, err)
+		_, err = operate.On(w.eng).TriggerSchedule(w.ctx(), "s", "k")
+		var conflict *durable.ConflictError
+		require.ErrorAs(t, err, &conflict)
+		require.Equal(t, "before", conflict.Holder)
+		require.ErrorIs(t, err, durable.ErrOccupied, "as Start and TriggerSchedule say")
+		require.NotErrorIs(t, err, durable.ErrUnavailable)
+
+		_, err = other.Start(w.ctx(), "s@now-k", 1)
+		require.NoError(t, err)
+		_, err = operate.On(w.eng).TriggerSchedule(w.ctx(), "s", "k")
+		require.ErrorAs(t, err, &conflict)
+		require.NotErrorIs(t, err, durable.ErrOccupied)
+		require.NotErrorIs(t, err, durable.ErrUnavailable)
+	})
+}

@@ -524,4 +524,7 @@ func (e *ConflictError) Error() string {
 	return fmt.Sprintf("durable: run %q exists already as a run of workflow %s, not %s: use another id", e.RunID, e.Have, e.Want)
 }
 
-func (e *ConflictError) Is(target error) bool { return target == ErrConflict }
+// Is reports ErrConflict, and ErrOccupied where another run has the key.
+func (e *ConflictError) Is(target error) bool {
+	return target == ErrConflict || e.Dedup != "" && target == ErrOccupied
+}

@@ -79,7 +79,10 @@ func scheduleError(what, name string, err error) error {
 	if err == nil || errors.Is(err, ErrScheduleNotFound) {
 		return err
 	}
-	return fmt.Errorf("durable: %s schedule %s: %w", what, name, storeError(err))
+	if !errors.Is(err, durable.ErrConflict) { // which is no word of the store
+		err = storeError(err)
+	}
+	return fmt.Errorf("durable: %s schedule %s: %w", what, name, err)
 }
 
 // Schedules returns the schedules of these names, or all of them without names, in the order
@@ -215,8 +218,8 @@ func (op *Operator) DeleteSchedule(ctx context.Context, name string) error {
 // again with the same key, it returns the same run and starts none. An empty key makes one up:
 // each call starts a run.
 //
-// Errors: ErrScheduleNotFound; durable.ErrInvalid for a key that is no name;
-// durable.ErrOccupied; durable.ErrUnavailable.
+// Errors: ErrScheduleNotFound; durable.ErrInvalid for a key that is no name; *durable.ConflictError
+// if that id is another workflow's; durable.ErrOccupied; durable.ErrUnavailable.
 func (op *Operator) TriggerSchedule(ctx context.Context, name, key string) (runID string, err error) {
 	a, err := op.acts(ctx)
 	if err == nil {

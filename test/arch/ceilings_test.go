@@ -15,7 +15,7 @@ import (
 var (
 	packageCeilings = map[string]struct{ files, lines, upward, longestFile, longestFunc int }{
 		"durable":          {86, 17480, 137, 530, 80},
-		"operate":          {29, 6000, 3, 545, 70},
+		"operate":          {29, 6010, 3, 545, 70},
 		"internal/claims":  {23, 3200, 6, 330, 47},
 		"internal/commit":  {16, 2230, 7, 380, 47},
 		"internal/history": {31, 5370, 10, 470, 80},
