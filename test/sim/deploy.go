@@ -177,16 +177,18 @@ func (s *sim) lastRelease() {
 }
 
 // tryOther deploys the other build for the runs that do not fit the one that is there. One that was
-// edited keeps the code of that until it is resumed where it fits.
+// edited or imported keeps the code of that until it is resumed where it fits.
 func (s *sim) tryOther(rows []store.Run) {
 	if s.world.Release != Plainly {
 		return
 	}
 	for i := range rows {
-		changed := rows[i].Code == durable.CodeDefinitionChanged || rows[i].Code == durable.CodeEdited
-		if changed && !rows[i].Status.Terminal() {
-			s.deploy(1 - s.current())
-			return
+		switch rows[i].Code {
+		case durable.CodeDefinitionChanged, durable.CodeEdited, durable.CodeImported:
+			if !rows[i].Status.Terminal() {
+				s.deploy(1 - s.current())
+				return
+			}
 		}
 	}
 }
