@@ -96,6 +96,7 @@ func (e *Engine) cancelIdle(ctx context.Context, h *store.History, reason string
 		return nil
 	}
 	cancelled, no, ended := store.Cancelled, false, e.now()
+	reason = guard.Text(reason, guard.MaxText)
 	_, err := e.act(ctx, &h.Run, nil, commit.Act{
 		From:    []store.Status{store.Pending},
 		Event:   store.Event{Type: store.WorkflowCancelled, Data: history.Encode(&history.End{Reason: reason})},

@@ -144,6 +144,12 @@ func textFields() []textField {
 	act("cancel reason", func(ctx context.Context, eng *durable.Engine, id, text string) error {
 		return eng.Cancel(ctx, id, text)
 	})
+	fields = append(fields, textField{"reason of a cancel before the run begins", func(ctx context.Context, eng *durable.Engine, id, text string) error {
+		if _, err := textWorkflow.Start(durable.NewContext(ctx, eng), id, [2]string{}, durable.Delay(time.Hour)); err != nil {
+			return err
+		}
+		return eng.Cancel(ctx, id, text)
+	}})
 	act("pause reason", func(ctx context.Context, eng *durable.Engine, id, text string) error {
 		return eng.Pause(ctx, id, text)
 	})
