@@ -143,3 +143,97 @@ func TestAnAnswerOfAnotherTypeNeedsForceAndWhatHasNoValueIsRefused(t *testing.T)
 		require.ErrorAs(t, resume(w.eng, w.ctx(), "r"), &unreadable, "it is found when it is read")
 	})
 }
+
+// What an item of a Map has registered is undone, whatever a person has put in the place of its outcome.
+func TestAnItemWhoseOutcomeWasEditedIsUndoneWithItsRun(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		var undone []string
+		wf := durable.Define("w", func(ctx context.Context, _ int) (int, error) {
+			out, err := durable.Map(ctx, "m", upTo(2), durable.MapOptions{Concurrency: 1}, func(ctx context.Context, i int) (int, error) {
+				name := fmt.Sprint("undo ", i)
+				if err := durable.Compensate(ctx, name, func(context.Context) error { undone = append(undone, name); return nil }); err != nil {
+					return 0, err
+				}
+				return durable.Step(ctx, "work", one)
+			})
+			if err != nil {
+				return 0, err
+			}
+			if _, err := durable.Await[bool](ctx, "go"); err != nil {
+				return 0, err
+			}
+			return 0, fmt.Errorf("%v: %w", out, errStock)
+		})
+		w.boot(t, with(wf))
+		h := start(t, w, wf, "r", 0)
+		w.eventually("r", store.Waiting)
+		require.NoError(t, w.eng.Pause(w.ctx(), "r", ""))
+		pass(time.Second)
+		_, err := operate.On(w.eng).Edit(w.ctx(), "r", "m[0]", 7, operate.EditOptions{})
+		require.NoError(t, err)
+		require.NoError(t, w.eng.Unpause(w.ctx(), "r"))
+		w.eventually("r", store.Waiting)
+		require.NoError(t, w.eng.Signal(w.ctx(), "r", "go", true))
+		_, err = h.Wait(w.ctx())
+		require.ErrorContains(t, err, "[7 1]")
+		require.Equal(t, []string{"undo 1", "undo 0"}, undone)
+	})
+}
+
+// Which item of a Map it is stays known when the first result within it is edited or made again, in a fork, too.
+func TestAnotherItemIsNoticedThoughItsFirstResultIsAnotherOne(t *testing.T) {
+	for _, c := range []string{"edited", "edited in a fork", "reset, and then forked"} {
+		t.Run(c, func(t *testing.T) {
+			inWorld(t, func(t *testing.T, w *world) {
+				var h hold
+				list, fails := []string{"a", "b"}, c == "reset, and then forked"
+				wf := durable.Define("w", func(ctx context.Context, _ int) (int, error) {
+					_, err := durable.Map(ctx, "m", list, durable.MapOptions{Concurrency: 1}, func(ctx context.Context, item string) (string, error) {
+						if _, err := durable.Step(ctx, "one", func(context.Context) (string, error) {
+							if fails {
+								return "", errStock
+							}
+							return item, nil
+						}); err != nil {
+							return "", err
+						}
+						return item, durable.Do(ctx, "two", h.body)
+					})
+					return 0, err
+				})
+				w.boot(t, with(wf))
+				start(t, w, wf, "r", 0)
+				pass(time.Second)
+				if fails {
+					fails = false
+					require.NoError(t, resume(w.eng, w.ctx(), "r"))
+					pass(time.Second)
+				}
+				w.crash()
+				w.expire()
+				list = []string{"c", "b"}
+				w.open(t, with(wf))
+				var changed *durable.DefinitionChangedError
+				require.ErrorAs(t, resume(w.eng, w.ctx(), "r"), &changed)
+				require.Equal(t, durable.ChangeItems, changed.Change)
+				if c == "edited" {
+					_, err := operate.On(w.eng).Edit(w.ctx(), "r", "m[0]/one", "edited", operate.EditOptions{})
+					require.NoError(t, err)
+					require.ErrorAs(t, resume(w.eng, w.ctx(), "r"), &changed)
+					require.Equal(t, durable.ChangeItems, changed.Change)
+					return
+				}
+				f := operate.ForkOptions{ID: "f"}
+				if c == "edited in a fork" {
+					f.Edits = map[string]any{"m[0]/one": "edited"}
+				}
+				_, err := operate.On(w.eng).Fork(w.ctx(), "r", f)
+				require.NoError(t, err)
+				_, err = w.eng.Recover(w.ctx())
+				require.NoError(t, err)
+				pass(time.Minute)
+				require.Equal(t, durable.CodeDefinitionChanged, w.row("f").Code)
+			})
+		})
+	}
+}

@@ -197,8 +197,10 @@ func (m *mapping[I, O]) record(key string, inner *scope, it item[I], env []byte,
 // recorded already, compares the two.
 func (m *mapping[I, O]) identify(inner *scope, n int, hash payload.Fingerprint) error {
 	first := inner.replay.Upcoming()
+	if first == nil || first.Fresh {
+		inner.preface.item = hash.Hash // again after a reset: a fork does not have what was taken back
+	}
 	if first == nil {
-		inner.preface.item = hash.Hash
 		return nil
 	}
 	if was := first.Item; was != "" && hash.Differs(was) {

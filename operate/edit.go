@@ -273,17 +273,18 @@ func hasType(old *store.Event) bool {
 }
 
 // replacement returns the outcome that replaces old, without its payload. The message that old
-// consumed stays consumed: it must not reach the next call that waits.
+// consumed stays consumed: it must not reach the next call that waits. What the event says of the scope
+// that it is in, or has ended, stays so.
 func replacement(old *store.Event) (store.Event, error) {
 	ev := store.Event{Type: store.StepCompleted, Key: old.Key, Attempt: old.Attempt, Ordinal: old.Ordinal}
 	said, err := history.Decode(old)
 	switch was := said.(type) {
 	case *history.StepEnd:
-		ev.Data = history.Encode(&history.StepEnd{Input: was.Input, Items: was.Items})
+		ev.Data = history.Encode(&history.StepEnd{Input: was.Input, Items: was.Items, Preface: was.Preface})
 	case *history.ItemEnd:
-		ev.Type, ev.Data = store.ItemCompleted, history.Encode(&history.ItemEnd{Input: was.Input, Items: was.Items})
+		ev.Type, ev.Data = store.ItemCompleted, history.Encode(&history.ItemEnd{Input: was.Input, Items: was.Items, Again: was.Again})
 	case *history.WaitEnd:
-		ev.Type, ev.Data = store.SignalReceived, history.Encode(&history.WaitEnd{Message: was.Message})
+		ev.Type, ev.Data = store.SignalReceived, history.Encode(&history.WaitEnd{Message: was.Message, Preface: was.Preface})
 	case *history.ChildEnd:
 		ev.Type, ev.Data = store.ChildFinished, history.Encode(&history.ChildEnd{Status: store.Completed, Name: was.Name, Message: was.Message})
 	}
