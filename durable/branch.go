@@ -185,7 +185,7 @@ func outcomeOf[T any](r *run, rec *history.Call) (v T, err error) {
 		}
 		return v, r.eng.program.errors.Restore(d.Error)
 	}
-	if recorded, err := r.eng.sealer.Decode(payload.PlaceOf(r.id, ev), ev.Payload, &v); err != nil {
+	if recorded, err := r.eng.sealer.DecodeOutcome(payload.PlaceOf(r.id, ev), ev.Payload, &v); err != nil {
 		var zero T
 		return zero, r.undecodable(rec.Key, recorded, reflect.TypeFor[T](), err)
 	}

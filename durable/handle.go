@@ -71,7 +71,7 @@ func (h *Run[O]) Wait(ctx context.Context) (O, error) {
 	if err != nil {
 		return out, err
 	}
-	if recorded, err := h.eng.sealer.Decode(at, env, &out); err != nil {
+	if recorded, err := h.eng.sealer.DecodeOutcome(at, env, &out); err != nil {
 		var zero O
 		if inRun {
 			// The outcome stays recorded: other code can read it.
@@ -119,7 +119,7 @@ func (h *Run[O]) Result(ctx context.Context) (out O, done bool, err error) {
 		var ended *RunError
 		return out, errors.As(v.Err, &ended), v.Err
 	}
-	if recorded, err := h.eng.sealer.Decode(payload.PlaceOf(h.id, &v.End), v.End.Payload, &out); err != nil {
+	if recorded, err := h.eng.sealer.DecodeOutcome(payload.PlaceOf(h.id, &v.End), v.End.Payload, &out); err != nil {
 		var zero O
 		return zero, true, h.undecodable(recorded, err)
 	}

@@ -60,7 +60,7 @@ func (m *mapping[I, O]) recorded(n int, v I) (done, again bool, err error) {
 	}
 	var out O
 	if !payload.DecodeInt(ev.Payload, &out) {
-		if recorded, err := r.eng.sealer.Decode(payload.PlaceOf(r.id, ev), ev.Payload, &out); err != nil {
+		if recorded, err := r.eng.sealer.DecodeOutcome(payload.PlaceOf(r.id, ev), ev.Payload, &out); err != nil {
 			return false, false, r.undecodable(ev.Key, recorded, reflect.TypeFor[O](), err)
 		}
 	}

@@ -223,3 +223,87 @@ func TestItemsAndBranchesMatchedByName(t *testing.T) {
 		})
 	}
 }
+
+// What was recorded without a value is not read as the zero value of what the code returns now: the
+// run stops, and goes on with the code that fits.
+func TestAResultIsNotReadFromWhatWasRecordedWithoutOne(t *testing.T) {
+	for name, call := range map[string]struct {
+		before func(ctx context.Context) error
+		now    func(ctx context.Context) (bill, error)
+	}{
+		"step": {
+			func(ctx context.Context) error { return gives(ctx, "s", struct{}{}) },
+			func(ctx context.Context) (bill, error) {
+				return durable.Step(ctx, "s", func(context.Context) (bill, error) { return bill{1}, nil })
+			},
+		},
+		"branch": {
+			func(ctx context.Context) error {
+				return second(durable.Go(ctx, "s", func(context.Context) (struct{}, error) { return struct{}{}, nil }).Wait(ctx))
+			},
+			func(ctx context.Context) (bill, error) {
+				return durable.Go(ctx, "s", func(context.Context) (bill, error) { return bill{1}, nil }).Wait(ctx)
+			},
+		},
+		"item": {
+			func(ctx context.Context) error {
+				return second(durable.Map(ctx, "s", upTo(1), durable.MapOptions{}, func(context.Context, int) (struct{}, error) { return struct{}{}, nil }))
+			},
+			func(ctx context.Context) (bill, error) {
+				out, err := durable.Map(ctx, "s", upTo(1), durable.MapOptions{}, func(context.Context, int) (bill, error) { return bill{1}, nil })
+				if err != nil {
+					return bill{}, err
+				}
+				return out[0], nil
+			},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			inWorld(t, func(t *testing.T, w *world) {
+				old := durable.Define("w", func(ctx context.Context, _ int) (bill, error) {
+					if err := call.before(ctx); err != nil {
+						return bill{}, err
+					}
+					return bill{7}, durable.Sleep(ctx, time.Hour)
+				})
+				changed := durable.Define("w", func(ctx context.Context, _ int) (bill, error) {
+					b, err := call.now(ctx)
+					if err != nil {
+						return bill{}, err
+					}
+					return b, durable.Sleep(ctx, time.Hour)
+				})
+				w.boot(t, with(old))
+				start(t, w, old, "r", 0)
+				pass(time.Minute)
+				w.reboot(t, with(changed))
+				pass(2 * time.Hour)
+				row := w.row("r")
+				require.Equal(t, durable.CodeUndecodable, row.Code, row.Status)
+				require.Contains(t, row.Reason, "without a value")
+				w.reboot(t, with(old))
+				out, err := wait(t, w, old, "r")
+				require.NoError(t, err)
+				require.Equal(t, bill{7}, out)
+			})
+		})
+	}
+}
+
+// A program that takes a run without a result for one with a result is told.
+func TestAnOutputIsNotReadFromARunWithoutOne(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		wf := durable.Define("w", func(context.Context, int) (struct{}, error) { return struct{}{}, nil })
+		w.serve(t, wf)
+		_, err := run(t, w, wf, "r", 0)
+		require.NoError(t, err)
+		h, err := durable.Ref[int, bill]("w").Handle(w.ctx(), "r")
+		require.NoError(t, err)
+		var read *durable.UndecodableError
+		_, err = h.Wait(w.ctx())
+		require.ErrorAs(t, err, &read)
+		_, done, err := h.Result(w.ctx())
+		require.ErrorAs(t, err, &read)
+		require.True(t, done)
+	})
+}

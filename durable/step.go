@@ -262,7 +262,7 @@ func replayed[T any](st *step, rec *history.Call) (T, error) {
 		st.reusable = true
 		return value, nil
 	}
-	if recorded, err := r.eng.sealer.Decode(payload.PlaceOf(r.id, ev), ev.Payload, &value); err != nil {
+	if recorded, err := r.eng.sealer.DecodeOutcome(payload.PlaceOf(r.id, ev), ev.Payload, &value); err != nil {
 		var zero T
 		return zero, r.undecodable(rec.Key, recorded, reflect.TypeFor[T](), err)
 	}

@@ -14,12 +14,12 @@ import (
 // prints the figures of today. Lines, and references upward where there are many, are rounded up, so that a repair has room.
 var (
 	packageCeilings = map[string]struct{ files, lines, upward, longestFile, longestFunc int }{
-		"durable":          {86, 17480, 137, 530, 80},
+		"durable":          {86, 17620, 137, 530, 80},
 		"operate":          {29, 6010, 3, 545, 70},
 		"internal/claims":  {23, 3200, 6, 330, 47},
 		"internal/commit":  {16, 2230, 7, 380, 47},
 		"internal/history": {31, 5370, 10, 470, 80},
-		"internal/payload": {12, 2570, 10, 530, 56},
+		"internal/payload": {12, 2580, 10, 530, 56},
 		"dashboard":        {9, 1100, 3, 240, 66},
 		"cli":              {36, 6430, 30, 390, 69},
 		"store":            {23, 3010, 4, 353, 55},
