@@ -59,7 +59,10 @@ func (st *step) around(a *attempt, b body) (payload []byte, err error) {
 	// Also when one of them panics: a body that it has left running on another
 	// goroutine must have ended before the attempt does, or two attempts of a
 	// step would run at once.
-	defer c.close()
+	defer func() {
+		c.close()
+		a.idle = c.state.Load() != chainBegun
+	}()
 	err = c.call(a, 0)
 	c.close()
 	begun := c.state.Load() == chainBegun

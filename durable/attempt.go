@@ -37,10 +37,10 @@ type step struct {
 
 	tx *transaction // in which its body runs; nil: it is no transactional step
 
-	saved map[string][]byte // progress saved in this execution, by name; guarded by the mutex of the attempt
-	spans *telemetry.Step   // nil: none were begun
-	write *stepWrite        // memory for its next event; nil: none yet
-	code  body              // the body of the step, or of the one before it; nil: none yet
+	saved atomic.Pointer[map[string][]byte] // progress saved in this execution, by name; see keepSaved
+	spans *telemetry.Step                   // nil: none were begun
+	write *stepWrite                        // memory for its next event; nil: none yet
+	code  body                              // the body of the step, or of the one before it; nil: none yet
 	// unseen: there was one attempt, and nobody has seen it. reusable: the step has come to
 	// its result, and only the step's own goroutine knows it.
 	unseen, reusable bool
@@ -56,6 +56,7 @@ type attempt struct {
 	number int
 	policy *retry.Policy
 	term   *heart.Term // of the lease, in which it began
+	idle   bool        // it has ended, and a function of Options.Around has kept its body from beginning
 	bounds atomic.Pointer[bounds]
 	own    atomic.Pointer[attemptOwn] // nil, or a state: there is none; see attempt.use
 }
@@ -157,10 +158,9 @@ func (st *step) endBadly(ctx context.Context, a *attempt, output []byte, took ti
 // and when.
 func (st *step) repeats(a *attempt, err error) (wait store.Time, again bool) {
 	if a.term.Over() {
-		// The body was told to stop because of the lease: its error is not a
-		// failure of the step either. If the run turns out still to be ours, the
-		// attempt is made again.
-		st.cutOff = true
+		// The body was told to stop because of the lease: its error is not a failure of the step
+		// either. If the run turns out still to be ours, the attempt is made again.
+		st.cutOff = st.cutOff || !a.idle
 		return 0, true
 	}
 	if st.tx.repeats() {
@@ -187,9 +187,8 @@ func (st *step) ready(n int, wait store.Time, said bool) (clock time.Time, err e
 			return clock, st.mustRecord(err)
 		}
 	}
-	if err := r.eng.sealer.Ready(); err != nil {
-		// Checked before the body runs, because its outcome could not be recorded.
-		return clock, r.unrecorded(st.call.key, err)
+	if err := st.mayKeep(); err != nil {
+		return clock, err
 	}
 	clock = time.Now()
 	if !r.eng.heart.Lease.Holds(clock) {
@@ -285,12 +284,12 @@ func (st *step) externalStop() error {
 	return s.stopped()
 }
 
-// pausing reports whether the run is being paused, and nothing else has stopped it: the bodies
+// pausing reports whether the run is being paused, and nothing else stops it: the bodies
 // that run may then go on to their end, undisturbed.
 func (st *step) pausing() bool {
 	r := st.call.scope.run
 	d := r.dead.Load()
-	return d != nil && d.kind == deathPaused && r.ctx.Err() == nil
+	return d != nil && d.kind == deathPaused && !d.stuck.Load() && r.ctx.Err() == nil
 }
 
 // run makes attempt n. A panic of the body becomes its error.

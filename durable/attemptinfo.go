@@ -124,10 +124,7 @@ func (a *attempt) RunLocal(key any, make func() any) any {
 func (a *attempt) Interrupted(slot string) bool {
 	rec := a.step.call.rec
 	ev := rec.LastSaved(slot)
-	o := a.use()
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	_, here := a.step.saved[slot]
+	_, here := a.step.savedHere(slot)
 	return ev != nil && !here && ev.Seq > rec.Settled
 }
 

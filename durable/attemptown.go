@@ -3,6 +3,7 @@ package durable
 import (
 	"encoding/json"
 	"fmt"
+	"maps"
 	"sync"
 
 	"github.com/holdfast-dev/holdfast/internal/stepbody"
@@ -118,6 +119,25 @@ func (a *attempt) lastSaved() store.Time {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	return o.saved
+}
+
+// keepSaved keeps what was saved under a name. The attempt under way alone calls it. It changes no map
+// that is there: goroutines that the bodies of earlier attempts have left behind read it, too.
+func (st *step) keepSaved(slot string, env []byte) {
+	all := map[string][]byte{slot: env}
+	if before := st.saved.Load(); before != nil {
+		all = maps.Clone(*before)
+		all[slot] = env
+	}
+	st.saved.Store(&all)
+}
+
+// savedHere returns what this execution has saved under a name, if it has.
+func (st *step) savedHere(slot string) (env []byte, ok bool) {
+	if all := st.saved.Load(); all != nil {
+		env, ok = (*all)[slot]
+	}
+	return env, ok
 }
 
 // errOver is the error for a goroutine that a body left behind.

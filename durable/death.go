@@ -20,6 +20,9 @@ type death struct {
 	err    error  // what every durable call returns from now on
 	reason string // parked: Reason of the row; empty: err
 	calls  atomic.Int32
+	// stuck: a run that is being paused met what would have parked it. What its bodies return from
+	// then on may come of that; it is no outcome, and they run again once the run goes on.
+	stuck atomic.Bool
 }
 
 type deathKind int
@@ -75,6 +78,8 @@ func (r *run) die(d *death) error {
 		r.cancel(d.err)
 	case d.kind == deathParked && old.kind == deathRenewed:
 		r.dead.CompareAndSwap(old, d)
+	case d.kind == deathParked && old.kind == deathPaused:
+		old.stuck.Store(true)
 	}
 	return r.dead.Load().err
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -161,4 +162,69 @@ func TestOnceBeginsItsBodyOnceThatIsOnRecord(t *testing.T) {
 			})
 		})
 	}
+}
+
+// What keeps the outcome of a body of Once from being recorded is found before it is on record that the
+// body begins: its outcome would be unknown for good, though nothing has happened.
+func TestOnceDoesNotRecordThatABodyBeginsWhoseOutcomeCouldNotBeKept(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		keys := &changingKeys{}
+		bodies := 0
+		wf := durable.Define("w", func(ctx context.Context, _ int) (int, error) {
+			if err := durable.Sleep(ctx, time.Minute); err != nil {
+				return 0, err
+			}
+			return durable.Once(ctx, "pay", func(context.Context) (int, error) { bodies++; return 7, nil })
+		})
+		w.boot(t, encrypted(keys, wf))
+		start(t, w, wf, "r", 0)
+		pass(time.Second)
+		keys.set(func(k *changingKeys) {
+			k.current, k.lost = "k1", map[string]error{"k1": errors.New("the vault is sealed")}
+		})
+		pass(time.Minute)
+		require.Equal(t, durable.CodeUnrecorded, w.row("r").Code)
+		require.Zero(t, bodies)
+		keys.set(func(k *changingKeys) { k.lost = nil })
+		require.NoError(t, resume(w.eng, w.ctx(), "r"))
+		out, err := wait(t, w, wf, "r")
+		require.NoError(t, err)
+		require.Equal(t, 7, out)
+		require.Equal(t, 1, bodies)
+	})
+}
+
+// A lease that ends before a function of Options.Around has called the body of Once leaves nothing
+// unknown.
+func TestOnceRunsABodyThatTheEndOfALeaseHasKeptFromBeginning(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		bodies, waits := 0, 0
+		var cut atomic.Bool
+		wf := durable.Define("w", func(ctx context.Context, _ int) (int, error) {
+			return durable.Once(ctx, "pay", func(context.Context) (int, error) { bodies++; return 7, nil })
+		})
+		o := with(wf)
+		o.Around = append(o.Around, func(ctx context.Context, _ durable.AttemptInfo, next func(context.Context) error) error {
+			if waits++; waits == 1 {
+				time.Sleep(2 * w.lease) // for its turn, say
+			}
+			return next(ctx)
+		})
+		w.boot(t, o)
+		w.disk.tamperCalls(func(call string, forward func() error) error {
+			if call == "beat" && cut.Load() {
+				return errDisk
+			}
+			return forward()
+		})
+		cut.Store(true)
+		h := start(t, w, wf, "r", 0)
+		pass(w.lease + w.lease/2)
+		cut.Store(false)
+		out, err := h.Wait(w.ctx())
+		require.NoError(t, err)
+		require.Equal(t, 7, out)
+		require.Equal(t, 1, bodies)
+		require.Equal(t, 2, waits, "the attempt was made again")
+	})
 }

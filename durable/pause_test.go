@@ -700,3 +700,77 @@ func TestARunThatIsPausedAndKilledAtAnyWriteEndsAsIfItHadNotBeen(t *testing.T) {
 		})
 	}
 }
+
+// What the body of a step meets that stops its run, while the run is being paused, is no outcome of
+// the step: the body runs again once the run goes on.
+func TestWhatStopsARunWhileItIsBeingPausedIsNoFailureOfTheStep(t *testing.T) {
+	for name, c := range map[string]struct {
+		keys *changingKeys // nil: nothing is encrypted
+		body func(ctx context.Context, w *world, again bool) (int, error)
+	}{
+		"its progress cannot be read": {body: func(ctx context.Context, _ *world, again bool) (int, error) {
+			if again {
+				_, _, err := durable.Progress[string](ctx)
+				return 7, err
+			}
+			if err := durable.SaveProgress(ctx, "page 3"); err != nil {
+				return 0, err
+			}
+			time.Sleep(time.Minute)
+			_, _, err := durable.Progress[int](ctx)
+			return 7, err
+		}},
+		"the store is damaged": {body: func(ctx context.Context, w *world, again bool) (int, error) {
+			if !again {
+				time.Sleep(time.Minute)
+				w.disk.tamper(func(batch []store.Change, _ func() []error) []error { return all(batch, store.ErrCorrupt) })
+			}
+			err := durable.SaveProgress(ctx, 1)
+			w.disk.tamper(nil)
+			return 7, err
+		}},
+		"its result cannot be encrypted": {keys: &changingKeys{}, body: func(_ context.Context, _ *world, again bool) (int, error) {
+			if !again {
+				time.Sleep(time.Minute)
+			}
+			return 7, nil
+		}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			inWorld(t, func(t *testing.T, w *world) {
+				bodies := 0
+				wf := durable.Define("w", func(ctx context.Context, _ int) (int, error) {
+					return durable.Step(ctx, "work", func(ctx context.Context) (int, error) {
+						bodies++
+						return c.body(ctx, w, bodies > 1)
+					})
+				})
+				o := with(wf)
+				if c.keys != nil {
+					o.Encrypt = c.keys
+				}
+				w.boot(t, o)
+				h := start(t, w, wf, "r", 0)
+				pass(time.Second)
+				require.NoError(t, w.eng.Pause(w.ctx(), "r", "lunch"))
+				pass(time.Second)
+				if c.keys != nil {
+					c.keys.set(func(k *changingKeys) {
+						k.current, k.lost = "k1", map[string]error{"k1": errors.New("the vault is sealed")}
+					})
+				}
+				pass(time.Hour)
+				require.True(t, w.row("r").Paused)
+				require.NotContains(t, w.story("r"), "step_failed work")
+				if c.keys != nil {
+					c.keys.set(func(k *changingKeys) { k.lost = nil })
+				}
+				require.NoError(t, w.eng.Unpause(w.ctx(), "r"))
+				out, err := h.Wait(w.ctx())
+				require.NoError(t, err)
+				require.Equal(t, 7, out)
+				require.Equal(t, 2, bodies)
+			})
+		})
+	}
+}

@@ -82,10 +82,7 @@ func saveProgress[T any](ctx context.Context, call, slot string, v T) error {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	o.saved = w.At()
-	if st.saved == nil {
-		st.saved = map[string][]byte{}
-	}
-	st.saved[slot] = env
+	st.keepSaved(slot, env)
 	return nil
 }
 
@@ -115,19 +112,16 @@ func progressOf[T any](ctx context.Context, call, slot string) (v T, ok bool, er
 		return v, false, fmt.Errorf("%w: %s is for the body of a step, with the context it is given", ErrOutsideRun, call)
 	}
 	st := a.step
-	o := a.use()
-	o.mu.Lock()
-	env := st.saved[slot]
-	o.mu.Unlock()
 	r := st.call.scope.run
+	env, saved := st.savedHere(slot)
 	var at payload.Place // not needed for what this execution has saved
-	if ev := st.call.rec.LastSaved(slot); env == nil && ev != nil {
-		env, at = ev.Payload, payload.PlaceOf(r.id, ev)
+	if ev := st.call.rec.LastSaved(slot); !saved && ev != nil {
+		env, at, saved = ev.Payload, payload.PlaceOf(r.id, ev), true
 	}
-	if env == nil {
+	if !saved {
 		return v, false, nil
 	}
-	if recorded, err := r.eng.sealer.Decode(at, env, &v); err != nil {
+	if recorded, err := r.eng.sealer.DecodeOutcome(at, env, &v); err != nil {
 		var zero T
 		return zero, false, r.undecodable(stuck.NameOfProgress(st.call.key, slot), recorded, reflect.TypeFor[T](), err)
 	}

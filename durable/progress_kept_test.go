@@ -69,3 +69,32 @@ func savedIn(events []store.Event) []store.Event {
 	}
 	return saved
 }
+
+// That something was saved is known although it has no value: a mark that says how far a body has come.
+func TestProgressWithoutAValueIsKnownToBeThere(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		var h hold
+		var marks []bool
+		wf := durable.Define("w", func(ctx context.Context, _ int) (int, error) {
+			return 0, durable.Do(ctx, "s", func(ctx context.Context) error {
+				for range 2 {
+					_, ok, err := durable.Progress[struct{}](ctx)
+					if marks = append(marks, ok); err != nil {
+						return err
+					}
+					if err := durable.SaveProgress(ctx, struct{}{}); err != nil {
+						return err
+					}
+				}
+				return h.body(ctx)
+			})
+		})
+		w.boot(t, with(wf))
+		start(t, w, wf, "r", 0)
+		pass(time.Second)
+		w.reboot(t, with(wf))
+		_, err := wait(t, w, wf, "r")
+		require.NoError(t, err)
+		require.Equal(t, []bool{false, true, true, true}, marks)
+	})
+}

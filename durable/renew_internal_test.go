@@ -2,6 +2,7 @@ package durable
 
 import (
 	"reflect"
+	"sync/atomic"
 	"testing"
 	"unsafe"
 
@@ -39,6 +40,8 @@ func TestAStepThatIsUsedAgainHasNothingOfTheLastOne(t *testing.T) {
 				f.Set(reflect.MakeMap(f.Type()))
 			case reflect.Slice:
 				f.Set(reflect.MakeSlice(f.Type(), 1, 1))
+			case reflect.Struct:
+				f.Addr().Interface().(*atomic.Pointer[map[string][]byte]).Store(&map[string][]byte{})
 			case reflect.Interface:
 				if name == "call.codeless" {
 					f.Set(reflect.ValueOf(ErrClosed))

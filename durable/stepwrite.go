@@ -50,6 +50,9 @@ func (st *step) record() (at store.Time, renewed bool, err error) {
 // recordBegin records that a body is about to run.
 func (st *step) recordBegin(n int, probation bool) error {
 	r := st.call.scope.run
+	if err := st.mayKeep(); err != nil {
+		return err
+	}
 	ev := st.newEvent(store.StepStarted, n, history.Encode(&history.Begun{Input: st.inputHash(), Once: st.once, Probation: probation && !st.once}))
 	w := &commit.Write{Events: []store.Event{ev}}
 	// Not by run.write, which is for outcomes: it would end the trial of a suspect,
@@ -58,6 +61,16 @@ func (st *step) recordBegin(n int, probation bool) error {
 		return err
 	}
 	st.recorded(w.At())
+	return nil
+}
+
+// mayKeep parks the run if the outcome of a body could not be encrypted. It is called before the body
+// runs, and before it is recorded that it begins: that of Once would count as one that has run.
+func (st *step) mayKeep() error {
+	r := st.call.scope.run
+	if err := r.eng.sealer.Ready(); err != nil {
+		return r.unrecorded(st.call.key, err)
+	}
 	return nil
 }
 
@@ -90,7 +103,7 @@ func (st *step) renew() {
 		st.code.renew()
 	}
 	if st.call.rec != nil || st.call.codeless != nil || st.given != nil || st.input != nil || st.failures != nil ||
-		st.tx != nil || st.saved != nil || st.spans != nil {
+		st.tx != nil || st.saved.Load() != nil || st.spans != nil {
 		*st = step{write: st.write, code: st.code}
 		return
 	}
