@@ -299,6 +299,7 @@ func (st *step) run(ctx context.Context, n int, b body) (a *attempt, payload []b
 	// Of its own: the body, and goroutines that it leaves behind, may keep it.
 	a = &attempt{Context: ctx, step: st, scope: s, key: st.call.key, number: n, policy: st.policy, term: s.run.eng.heart.Lease.Term()}
 	alone := !st.tried
+	s.seat.perform()
 	st.tried = true
 	if len(st.failures) > 0 {
 		a.use().failures = st.failures

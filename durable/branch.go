@@ -211,6 +211,9 @@ func (f *branch) branchBody(c *call, inner *scope, body func() ([]byte, error)) 
 		if v := recover(); v != nil {
 			payload, err = nil, guard.Panicked(v)
 		}
+		if !inner.seat.close() && err == nil {
+			payload, err = nil, inner.concurrent("the end of "+inner.path)
+		}
 		f.err = f.record(c, inner, payload, err)
 		inner.trace.End(f.err, f.at != 0)
 		inner.leave()
@@ -425,6 +428,7 @@ func (wt *runWaits) join(p *parking, bs []*branch) bool {
 // runGoroutines are the goroutines of a run's branches.
 type runGoroutines struct {
 	run        *run
+	root       *scope // nil until the workflow function is called
 	all        sync.WaitGroup
 	ofBranches sync.Map      // id to *branchGoroutine
 	replaying  atomic.Int32  // branches and items that have not left their history
@@ -464,6 +468,13 @@ func (gs *runGoroutines) runsOther(s *scope) *scope {
 		return at
 	}
 	return nil
+}
+
+// returned is called when the workflow function has ended, however it did.
+func (gs *runGoroutines) returned() {
+	if gs.root != nil {
+		gs.root.seat.close()
+	}
 }
 
 // await waits until the goroutines of the run's branches have ended. Their deferred

@@ -23,6 +23,7 @@ func TestTheOuterContextUsedInABranchIsRefused(t *testing.T) {
 			"request":        func() error { return second(durable.AwaitRequest[int](outer, "oops")) },
 			"published":      func() error { return durable.Publish(outer, "oops", 1) },
 			"set attributes": func() error { return durable.SetAttributes(outer, map[string]string{"a": "b"}) },
+			"compensation":   func() error { return durable.Compensate(outer, "oops", func(context.Context) error { return nil }) },
 		}
 		f := durable.Go(outer, "branch", func(ctx context.Context) (string, error) {
 			if err := durable.Sleep(ctx, time.Second); err != nil { // until the outer function waits

@@ -54,6 +54,10 @@ func Compensate(ctx context.Context, name string, fn func(ctx context.Context) e
 	if err := s.run.deathOf(); err != nil {
 		return err
 	}
+	if err := s.occupy(&registering, name); err != nil {
+		return err
+	}
+	defer s.seat.leave()
 	if s.beyond > 0 {
 		return s.goesBeyond(name)
 	}
@@ -64,6 +68,9 @@ func Compensate(ctx context.Context, name string, fn func(ctx context.Context) e
 	s.followed = append(s.followed, u)
 	return nil
 }
+
+// registering is the call in progress of a scope in which a compensation is being registered.
+var registering call
 
 // undoing is what a run keeps for its end: the registered compensations, and where the
 // stop of the run has met each of its scopes.

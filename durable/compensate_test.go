@@ -156,3 +156,18 @@ func TestASagaKilledAtAnyWriteUndoesEverythingOnce(t *testing.T) {
 		}
 	})
 }
+
+// A replay does not run the body, and would know nothing of what it has registered.
+func TestABodyRegistersNoCompensationWithTheContextOfTheFunction(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		wf := durable.Define("w", func(ctx context.Context, _ int) (int, error) {
+			return 0, durable.Do(ctx, "book", func(context.Context) error {
+				return durable.Compensate(ctx, "cancel", func(context.Context) error { return nil })
+			})
+		})
+		w.serve(t, wf)
+		_, err := wf.Run(w.ctx(), "r", 0)
+		require.ErrorIs(t, err, durable.ErrConcurrent)
+		require.Equal(t, []string{"workflow_created", "workflow_started", "step_failed book 1", "workflow_failed"}, w.story("r"))
+	})
+}

@@ -30,12 +30,19 @@ func Rand(ctx context.Context) *rand.Rand {
 	if !ok {
 		return rand.New(rand.NewPCG(rand.Uint64(), rand.Uint64()))
 	}
-	s.draws++
+	n := &s.draws
+	if s.seat.performing.Load() {
+		n = &s.seat.drawn // no replay runs the body: what it draws must not count for what is drawn after it
+	}
+	*n++
 	b := make([]byte, 0, 64)
 	b = binary.BigEndian.AppendUint64(b, seedIn(s))
 	b = binary.BigEndian.AppendUint32(b, uint32(int(s.replay.Made())-len(s.empty))) // calls on record
-	b = binary.BigEndian.AppendUint32(b, s.draws)
+	b = binary.BigEndian.AppendUint32(b, *n)
 	b = append(b, s.path...)
+	if n == &s.seat.drawn {
+		b = append(b, 0) // in no path
+	}
 	sum := sha256.Sum256(b)
 	return rand.New(rand.NewPCG(binary.BigEndian.Uint64(sum[:]), binary.BigEndian.Uint64(sum[8:])))
 }

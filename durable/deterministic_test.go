@@ -246,3 +246,24 @@ func TestNowIsTheSameWhenAFailureIsTakenBack(t *testing.T) {
 		})
 	}
 }
+
+// A body that captures the context of the function draws what no replay draws again. It draws the same
+// whenever it runs.
+func TestWhatABodyDrawsWithTheContextOfTheFunctionDoesNotCount(t *testing.T) {
+	var drawn []string
+	live, replay := liveAndReplayed(t, durable.Options{}, func(ctx context.Context) ([]string, error) {
+		ids := []string{durable.NewID(ctx)}
+		err := durable.RetryDo(ctx, "a", durable.Policy{}, func(body context.Context) error {
+			drawn = append(drawn, durable.NewID(ctx))
+			if durable.Attempt(body).Number < 2 {
+				return errStock
+			}
+			return nil
+		})
+		return append(ids, durable.NewID(ctx), durable.NewID(ctx)), err
+	})
+	require.Equal(t, live, replay)
+	require.Len(t, drawn, 2)
+	require.Equal(t, drawn[0], drawn[1])
+	require.NotContains(t, live.value, drawn[0])
+}

@@ -2,7 +2,10 @@ package durable_test
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"log/slog"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -149,4 +152,106 @@ func TestARunWithBaggageIsToldOfWhileItsHistoryIsRead(t *testing.T) {
 	_, err = h.Wait(ctx)
 	require.NoError(t, err)
 	require.Equal(t, "acme", tenant.Load())
+}
+
+// A goroutine that a body has left behind looks at the progress of its step while the next attempt
+// saves some.
+func TestAGoroutineThatABodyLeftBehindReadsProgressWhileTheNextAttemptSavesSome(t *testing.T) {
+	var left sync.WaitGroup
+	stop := make(chan struct{})
+	wf := durable.Define("w", func(ctx context.Context, _ int) (int, error) {
+		return durable.Retry(ctx, "s", durable.Policy{MaxAttempts: 2, Initial: time.Nanosecond}, func(ctx context.Context) (int, error) {
+			if durable.Attempt(ctx).Number == 1 {
+				left.Go(func() {
+					for {
+						select {
+						case <-stop:
+							return
+						default:
+							_, _, _ = durable.NamedProgress[int](ctx, "1")
+						}
+					}
+				})
+				return 0, errors.Join(durable.SaveNamedProgress(ctx, "0", 0), errStock)
+			}
+			for i := range 1000 {
+				if err := durable.SaveNamedProgress(ctx, fmt.Sprint(i), i); err != nil {
+					return 0, err
+				}
+			}
+			return 1, nil
+		})
+	})
+	_, ctx := openPlain(t, memory.Open(), with(wf))
+	_, err := wf.Run(ctx, "r", 0)
+	close(stop)
+	left.Wait()
+	require.NoError(t, err)
+}
+
+// A goroutine that a function has left behind makes no call with its context once it has returned: a
+// replay would not find that call, and the run would be parked as changed, with its effects in place.
+func TestAGoroutineThatAFunctionLeftBehindMakesNoCallForIt(t *testing.T) {
+	type function = func(ctx context.Context) (int, error)
+	for name, in := range map[string]func(ctx context.Context, fn function) (int, error){
+		"the function": func(ctx context.Context, fn function) (int, error) { return fn(ctx) },
+		"the function, which panics": func(ctx context.Context, fn function) (int, error) {
+			_, err := fn(ctx)
+			panic(errors.Join(err, errStock))
+		},
+		"a branch": func(ctx context.Context, fn function) (int, error) {
+			return durable.Go(ctx, "b", fn).Wait(ctx)
+		},
+		"an item": func(ctx context.Context, fn function) (int, error) {
+			out, err := durable.Map(ctx, "m", upTo(1), durable.MapOptions{}, func(ctx context.Context, _ int) (int, error) { return fn(ctx) })
+			return len(out), err
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			inWorld(t, func(t *testing.T, w *world) {
+				undone, lives := 0, 0
+				late := make(chan error, 10)
+				wf := durable.Define("w", func(ctx context.Context, _ int) (int, error) {
+					lives++
+					for i := range 2 {
+						if err := durable.Compensate(ctx, "undo", func(context.Context) error {
+							if i == 0 && lives == 1 {
+								<-ctx.Done() // the process dies while the run is undone
+								return ctx.Err()
+							}
+							time.Sleep(2 * time.Second)
+							undone++
+							return nil
+						}); err != nil {
+							return 0, err
+						}
+						if err := durable.Do(ctx, "work", func(context.Context) error { return nil }); err != nil {
+							return 0, err
+						}
+					}
+					_, err := in(ctx, func(ctx context.Context) (int, error) {
+						if err := durable.Compensate(ctx, "undo within", func(context.Context) error { undone++; return nil }); err != nil {
+							return 0, err
+						}
+						_, err := durable.Step(ctx, "one", one)
+						go func() {
+							time.Sleep(time.Second)
+							_, err := durable.Step(ctx, "late", one)
+							late <- err
+						}()
+						return 1, err
+					})
+					return 0, errors.Join(err, durable.Permanent(errStock))
+				})
+				w.boot(t, with(wf))
+				start(t, w, wf, "r", 0)
+				pass(time.Minute)
+				require.ErrorIs(t, <-late, durable.ErrOutsideRun)
+				w.reboot(t, with(wf))
+				_, err := wait(t, w, wf, "r")
+				require.ErrorContains(t, err, errStock.Error())
+				require.Equal(t, 3, undone, w.story("r"))
+			})
+		})
+	}
 }

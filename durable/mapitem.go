@@ -109,6 +109,9 @@ func (m *mapping[I, O]) do(it item[I], st *branchGoroutine) {
 		if v := recover(); v != nil {
 			env, err = nil, guard.Panicked(v)
 		}
+		if !inner.seat.close() && err == nil {
+			ok, env, err = false, nil, inner.concurrent("the end of "+inner.path)
+		}
 		failure := m.record(key, inner, it, env, err)
 		_, failed := failure.(*ItemError)
 		inner.trace.End(failure, failure == nil || failed)

@@ -225,6 +225,7 @@ func (r *run) execute() {
 		} else if at := r.bodies.exited.Load(); at != nil && err == ErrGoexit {
 			err = fmt.Errorf("step %s: %w", *at, ErrGoexit)
 		}
+		r.goroutines.returned()
 		r.bodies.await()
 		r.outcome = r.end(output, err)
 		if r.unloaded() {
@@ -269,6 +270,7 @@ func (r *run) call() (output []byte, err error) {
 	r.matching.Build, r.matching.Executor = r.eng.program.build, r.eng.id
 	r.matching.ByName = r.past != nil && (r.def.byName || r.past.Forced)
 	root := newScope(r, "")
+	r.goroutines.root = root
 	root.trace = r.spans.Root()
 	root.lastAt = r.bornAt
 	if r.past != nil {
@@ -289,9 +291,10 @@ func (r *run) call() (output []byte, err error) {
 // on the stack of every body. Also when the function failed: code that fails before calls which
 // are recorded is not the code that recorded them.
 func judged(r *run, root *scope, output []byte, err error) ([]byte, error) {
+	calling := !root.seat.close()
 	err = r.renewing.returned(err)
 	ends := err == nil || r.renewing.asked(err) != nil
-	if ends && root.busy.Load() != nil {
+	if ends && calling {
 		// The outcome of that call would be lost silently.
 		return nil, root.concurrent("the end of the workflow function")
 	}

@@ -1,6 +1,7 @@
 package durable
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"reflect"
@@ -50,9 +51,7 @@ type scope struct {
 	beyond int
 	// noted: the run knows where the context has ended; see noteStop.
 	noted bool
-	// busy is the call in progress, nil if there is none. It is the caller's: the memory of a
-	// step is used again once it has ended. Others know its name; see naming.
-	busy atomic.Pointer[call]
+	seat  seat
 
 	// What follows belongs to the one call that is in progress.
 	naming     naming
@@ -66,6 +65,49 @@ type scope struct {
 	empty      []string   // keys of calls that were placed and have recorded nothing
 	preface    preface
 }
+
+// A seat is for the one call of a scope that is in progress. Once the function of the scope has returned,
+// no other call takes it: a goroutine that the function has left behind would record what no replay of
+// the function finds.
+type seat struct {
+	// call is the one in progress, nil if there is none. It is the caller's: the memory of a step is
+	// used again once it has ended. Others know its name; see naming.
+	call   atomic.Pointer[call]
+	closed atomic.Bool
+	// performing: the call is a step that is not replayed. Its body, which may have the context of the
+	// function, has drawn so often.
+	performing atomic.Bool
+	drawn      uint32
+}
+
+// afterwards is in the seat of a scope whose function has returned.
+var afterwards call
+
+// taker returns the call in progress, nil if there is none.
+func (st *seat) taker() *call { return st.call.Load() }
+
+// take makes c the call in progress, unless there is one.
+func (st *seat) take(c *call) bool { return st.call.CompareAndSwap(nil, c) }
+
+// perform says that the call in progress is a step whose body is about to run.
+func (st *seat) perform() {
+	st.performing.Store(true)
+	st.drawn = 0
+}
+
+// leave ends the call in progress.
+func (st *seat) leave() {
+	if st.performing.Load() {
+		st.performing.Store(false)
+	}
+	st.call.Store(nil)
+	if st.closed.Load() {
+		st.take(&afterwards)
+	}
+}
+
+// close is called when the function has returned. It reports false if a call is in progress.
+func (st *seat) close() bool { return st.closed.Swap(true) || st.take(&afterwards) }
 
 // scopeMemory is what the calls of a scope share, so that a call needs fewer allocations.
 type scopeMemory struct {
@@ -252,10 +294,19 @@ func (s *scope) enterAs(name string) error {
 // enter makes c the call in progress in s. After a nil error end must be called.
 func (s *scope) enter(c *call, name string) error {
 	c.scope, c.name = s, name
+	return s.occupy(c, name)
+}
+
+// occupy is enter for a call of which nobody sees more than that it is in progress. After a nil error
+// seat.leave must be called.
+func (s *scope) occupy(c *call, name string) error {
 	if at := s.run.goroutines.runsOther(s); at != nil {
 		return s.run.misused(&misuse.OuterContextError{RunID: s.run.id, Call: name, Scope: s.path, Within: at.path})
 	}
-	if !s.busy.CompareAndSwap(nil, c) {
+	if !s.seat.take(c) {
+		if s.seat.taker() == &afterwards {
+			return s.run.misused(fmt.Errorf("%w: the function of %s in run %s has returned, and %q was called with its context", ErrOutsideRun, cmp.Or(s.path, "the workflow"), s.run.id, name))
+		}
 		return s.run.misused(s.concurrent(name))
 	}
 	return nil
@@ -264,7 +315,7 @@ func (s *scope) enter(c *call, name string) error {
 // concurrent returns the error of a call that was made while another is in progress.
 func (s *scope) concurrent(name string) error {
 	running := "a call that has just ended"
-	if p := s.naming.calling.Load(); p != nil && s.busy.Load() != nil {
+	if p := s.naming.calling.Load(); p != nil && s.seat.taker() != nil {
 		running = *p
 	}
 	return &misuse.ConcurrentCallError{RunID: s.run.id, Running: running, Second: name}
@@ -359,7 +410,7 @@ func (s *scope) stashAfter(c *call, ev store.Event, span *commit.Early) {
 // there is no next call: the goroutine ends here, and the user's code after the call does
 // not run.
 func (s *scope) end() {
-	c := s.busy.Load()
+	c := s.seat.taker()
 	if c != nil && c.placed {
 		// A replay does not find this call: what is drawn from now on follows the call
 		// before it.
@@ -369,7 +420,7 @@ func (s *scope) end() {
 		c = nil
 	}
 	s.afterCall(c)
-	s.busy.Store(nil)
+	s.seat.leave()
 	if d := s.run.dead.Load(); d != nil && d.kind == deathUnloaded {
 		runtime.Goexit()
 	}
@@ -402,6 +453,7 @@ func (s *scope) mustReplay() bool {
 
 // replayed is called when the function of a scope that has ended was replayed.
 func (s *scope) replayed() {
+	s.seat.close()
 	if s.run.dead.Load() == nil && s.beyond == 0 {
 		_ = s.replay.finish() // an error has parked the run
 	}
