@@ -199,7 +199,7 @@ func (c *Committer) place(lg *Log, w *Write) error {
 		w.at = w.Events[n-1].At
 		w.Row = EndsAt(w.Row, w.at)
 	}
-	w.admitted, w.bytes = true, w.size()
+	w.admitted, w.bytes, w.run = true, w.size(), lg.id
 	return nil
 }
 
@@ -300,6 +300,9 @@ const promptSize = 4 << 10
 // lead commits batches until w (nil: until there is nothing left) is settled,
 // then hands over. The mutex is held on entry and free on return.
 func (c *Committer) lead(ctx context.Context, w *Write, l *leading) error {
+	if l.of = ""; w != nil {
+		l.of = w.run
+	}
 	for {
 		c.gather(l)
 		c.send(l)

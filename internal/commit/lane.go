@@ -70,6 +70,7 @@ type leading struct {
 	lane     *lane
 	sentAt   atomic.Int64 // when the batch was sent to the store, in nanoseconds since the anchor; 0: it is not in flight
 	relieved bool         // another leader has replaced it
+	of       string       // the run whose goroutine leads; empty: that of no run
 	// now is when the leader took the lead, since the anchor, if its write says so: what it
 	// leads at once is sent at that time. 0: the clock has to be read.
 	now time.Duration

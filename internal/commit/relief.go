@@ -127,7 +127,7 @@ func (c *Committer) out() (logs []*Log) {
 }
 
 // Unanswered returns the ids of the runs with a change that the store has not
-// answered, sorted.
+// answered, sorted, and of those whose goroutine waits for the answer to others' changes.
 func (c *Committer) Unanswered() (ids []string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -136,6 +136,11 @@ func (c *Committer) Unanswered() (ids []string) {
 			ids = append(ids, lg.id)
 		}
 	}
+	for _, l := range slices.Concat(c.relieved, c.small.leaders, c.large.leaders) {
+		if l.sentAt.Load() != 0 && l.of != "" {
+			ids = append(ids, l.of)
+		}
+	}
 	slices.Sort(ids)
-	return ids
+	return slices.Compact(ids)
 }

@@ -51,6 +51,7 @@ type Write struct {
 	bytes    int           // about how large it is, once it is pending
 	reply    chan *leading // what to lead; nil: it is settled. Made by a caller that waits
 	chosen   bool          // reply has what to lead
+	run      string        // in whose log it has its place
 	turn     chan bool     // of a write that its caller carries out: true: do; false: settled
 }
 

@@ -17,7 +17,7 @@ var (
 		"durable":          {86, 17620, 137, 530, 80},
 		"operate":          {29, 6010, 3, 545, 70},
 		"internal/claims":  {23, 3200, 6, 330, 47},
-		"internal/commit":  {16, 2230, 7, 380, 47},
+		"internal/commit":  {16, 2240, 7, 380, 47},
 		"internal/history": {31, 5370, 10, 470, 80},
 		"internal/payload": {12, 2580, 10, 530, 56},
 		"dashboard":        {9, 1100, 3, 240, 66},

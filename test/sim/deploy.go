@@ -215,7 +215,9 @@ func (g *Generator) release(w *World) {
 				n.Body = nil
 			case 2:
 				budget := 3
-				n.Body = append(n.Body, g.program(&budget, place{depth: 2, item: true})...)
+				if p := g.program(&budget, place{depth: 2, item: true}); !w.Program.has(Renew) || !p.has(Undo) {
+					n.Body = append(n.Body, p...)
+				}
 			}
 		}
 		return n

@@ -217,6 +217,26 @@ func TestACallThatACloseHasStoppedIsGoneOnWith(t *testing.T) {
 	})
 }
 
+// A run led the batch of another one, which the store did not answer, when its own write had been refused.
+// Close said that its code ignores its context.
+func TestARunThatWaitsForTheAnswerToAnothersChangeIsNotBlamed(t *testing.T) {
+	for order := range uint64(20) {
+		sim.Run(t, sim.World{
+			Engines: 1, Runs: 3, Yield: 4032647831165947285 + order,
+			Begin: sim.Beginning{Bulk: true},
+			Queue: &sim.Queue{Max: 2, Line: []sim.Spot{{Priority: 1}, {Partition: "c"}, {Partition: "a", Priority: 1, Delay: 10 * time.Second}, {Priority: 1, Delay: 40 * time.Second}}},
+			Program: sim.Program{
+				{Do: "mapseq", Max: 3, Body: sim.Program{{Do: "step"}, {Do: "long", For: 5 * time.Second}}},
+			},
+			Faults: []sim.Fault{
+				{On: "step_completed", Nth: 2, Do: "slow before", For: 90 * time.Second},
+				{On: "step_completed", Nth: 1, Do: "refused"},
+			},
+			Acts: []sim.Act{{Do: "close", After: time.Second}},
+		})
+	}
+}
+
 // A jump took back the outcome of a branch, and Now showed the time of that outcome in it: the step
 // whose input it is was another one, and the run was parked as changed.
 func TestABranchWhoseOutcomeAJumpTakesBackShowsTheSameNow(t *testing.T) {
