@@ -82,8 +82,14 @@ func (l *Lease) begin(length time.Duration, sent time.Time, ended func()) {
 // suspended, and the monotonic one never knew.
 func (l *Lease) Holds(now time.Time) bool {
 	monotonic, wall := int64(l.skew.Between(l.anchor, now)), l.skew.Wall(now)
-	apart := wall - monotonic - l.ahead.Load()
-	return monotonic < l.until.Load() && wall < l.wall.Load() && max(apart, -apart) < int64(l.apart)
+	return monotonic < l.until.Load() && wall < l.wall.Load() && !l.wentApart(wall-monotonic)
+}
+
+// wentApart reports whether the clocks have gone apart since the last beat, if the wall clock is ahead by
+// this now.
+func (l *Lease) wentApart(ahead int64) bool {
+	by := ahead - l.ahead.Load()
+	return max(by, -by) >= int64(l.apart)
 }
 
 // renew extends the lease by a beat that was sent at this moment.
@@ -92,13 +98,14 @@ func (l *Lease) renew(sent time.Time) {
 	defer l.mu.Unlock()
 	until := l.skew.Between(l.anchor, sent) + l.length
 	left := until - l.skew.Between(l.anchor, time.Now())
-	if left <= 0 || int64(until) <= l.until.Load() {
+	wall := l.skew.Wall(sent)
+	ahead := wall - int64(until-l.length)
+	if left <= 0 || int64(until) <= l.until.Load() && !l.wentApart(ahead) {
 		return // the beat came too late to be of use, or after a later one
 	}
 	l.until.Store(int64(until))
-	wall := l.skew.Wall(sent)
 	l.wall.Store(wall + int64(l.length))
-	l.ahead.Store(wall - int64(until-l.length))
+	l.ahead.Store(ahead)
 	if l.current.Load().Over() {
 		l.current.Store(newTerm())
 	}
