@@ -349,7 +349,7 @@ func TestAWriterOfOutputThatBlocksHoldsTheStepNoLongerThanItsTimeout(t *testing.
 	defer close(gate)
 	began := time.Now()
 	_, p, err := run(t, func(ctx context.Context) (shell.Result, error) {
-		return (&shell.Workspace{Output: &slow{gate: gate}}).Retry(ctx, "s", durable.Policy{MaxAttempts: 1, Timeout: 500 * time.Millisecond}, "yes")
+		return (&shell.Workspace{Output: &slow{gate: gate}}).Retry(ctx, "s", durable.Policy{MaxAttempts: 1, Timeout: 2 * time.Second}, "yes") // which a busy machine has begun by then
 	})
 	require.ErrorIs(t, err, durable.ErrAttemptTimeout)
 	require.Less(t, time.Since(began), time.Minute, "the writer is blocked for ever")
