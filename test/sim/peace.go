@@ -63,10 +63,20 @@ func (s *sim) askCarriedOut(rows []store.Run) {
 		if t.stopped && !r.Paused && !r.Parked() {
 			s.fail("%s is %s, its pause was acknowledged, and nobody has unpaused it", r.ID, r.Status)
 		}
-		if t.cancelledAt != 0 {
+		if t.cancelledAt != 0 && !(r.NeedsPlace() && s.isFull(r.Partition, rows)) {
 			s.fail("%s is %s, and its cancel was acknowledged", r.ID, r.Status)
 		}
 	}
+}
+
+// isFull reports whether the queue has no place for a run of a partition.
+func (s *sim) isFull(partition string, rows []store.Run) bool {
+	all, q := 0, s.world.Queue
+	placed := placedOf(rows)
+	for _, n := range placed {
+		all += n
+	}
+	return q.Max > 0 && all >= q.Max || q.PerPartition > 0 && placed[partition] >= q.PerPartition
 }
 
 // knock sends each run that waits a signal that no wait wants. One that does more than look at
