@@ -160,6 +160,7 @@ func (b *bulkStart) add(it bulkItem) error {
 		if err := b.flush(); err != nil {
 			return err
 		}
+		change = b.change(&it) // it is no older than those that were committed before it
 	}
 	b.ids[it.id] = true
 	b.items, b.batch, b.size = append(b.items, it), append(b.batch, change), b.size+n

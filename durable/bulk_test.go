@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"iter"
+	"log/slog"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -15,6 +16,7 @@ import (
 
 	"github.com/holdfast-dev/holdfast/durable"
 	"github.com/holdfast-dev/holdfast/store"
+	"github.com/holdfast-dev/holdfast/store/memory"
 )
 
 // numbered yields n ids and inputs, from a number on.
@@ -405,4 +407,30 @@ func TestTheTimeOfARunIsCountedFromItsStartHoweverSlowTheSequenceOfStartAllIs(t 
 			require.GreaterOrEqual(t, w.row(id).StartedAt.Time().Sub(began), time.Minute, "the delay")
 		}
 	})
+}
+
+// A sequence that takes its time has a batch stamped anew when it is committed.
+func TestRunsOfASlowStartAllAreListedInItsOrder(t *testing.T) {
+	data := memory.Open() // with the clock of the machine: time passes between two lines
+	eng, err := durable.Open(t.Context(), data, durable.Options{Logger: slog.New(slog.DiscardHandler)})
+	require.NoError(t, err)
+	defer func() { require.NoError(t, eng.Close()) }()
+	in := func(yield func(string, int) bool) {
+		numbered(0, 3000)(func(id string, n int) bool {
+			if n == 1 {
+				time.Sleep(150 * time.Millisecond)
+			}
+			return yield(id, n)
+		})
+	}
+	b, err := durable.Ref[int, int]("elsewhere").StartAll(durable.NewContext(t.Context(), eng), in)
+	require.NoError(t, err)
+	require.Equal(t, 3000, b.Started)
+	last := store.Time(0)
+	for id := range numbered(0, 3000) {
+		h, err := data.Load(t.Context(), id, store.Cursor{NoEvents: true})
+		require.NoError(t, err)
+		require.GreaterOrEqual(t, h.Run.CreatedAt, last, id)
+		last = h.Run.CreatedAt
+	}
 }
