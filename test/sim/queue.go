@@ -141,7 +141,8 @@ func (s *sim) askLine() {
 		} else if key != "" {
 			keys[key] = r.ID
 		}
-		if r.Placed() && !s.line.spared[r.ID] {
+		// What is being imported and has completed counts as running until all of it is there.
+		if r.Placed() && !s.line.spared[r.ID] && r.Code != durable.CodeImporting {
 			all++
 			parts[r.Partition]++
 		}
