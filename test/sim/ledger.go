@@ -340,7 +340,8 @@ func (l *ledger) endedAttempt(x *pass, a durable.AttemptInfo) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	b := l.book(x.run, x.gen, x.lineage, a.Key)
-	return b.begun[a.Number] > 0 && b.running[a.Number] == 0
+	known := l.run(x.run).lineage == x.lineage // what begins after an operator's act is not kept there
+	return known && b.begun[a.Number] > 0 && b.running[a.Number] == 0
 }
 
 // savesProgress notes that progress is about to be saved: until SaveProgress returns, it may
