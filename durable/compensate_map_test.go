@@ -3,7 +3,6 @@ package durable_test
 import (
 	"context"
 	"fmt"
-	"slices"
 	"testing"
 	"testing/synctest"
 
@@ -48,7 +47,7 @@ func TestWhatItemsRegisterThatWereStoppedInTheirFirstStepIsUndoneInALaterProcess
 		crashes, undone = false, nil
 		w.reboot(t, durable.Options{Workflows: []durable.Definition{wf}})
 		w.eventually("r", store.Cancelled)
-		require.Len(t, slices.Compact(append([]string{first}, undone...)), 3)
+		require.ElementsMatch(t, []string{"0", "1", "2"}, append(undone, first))
 		w.allSound(t)
 	})
 }

@@ -87,8 +87,10 @@ func (op *Operator) Fork(ctx context.Context, id string, o ForkOptions) (string,
 	for _, text := range v.startsAgain(f) {
 		op.desk.LogRun(slog.LevelWarn, v.Row, "durable: a forked run may fail", slog.String("reason", text))
 	}
-	if err := op.desk.AwaitClock(ctx); err != nil && v.Born.Deadline != 0 {
-		return "", fmt.Errorf("durable: forking run %s: %w", id, err)
+	if v.Born.Deadline != 0 {
+		if err := op.desk.AwaitClock(ctx); err != nil {
+			return "", fmt.Errorf("durable: forking run %s: %w", id, err)
+		}
 	}
 	for tries := 0; ; tries++ {
 		name := o.ID

@@ -114,7 +114,8 @@ func (v *view) cutBehindEdits(keys []string) (kept []store.Event, reset []string
 		ev := &v.Events[i]
 		behind := false
 		for scope, seq := range last {
-			behind = behind || ev.Seq > seq && store.InScope(ev.Key, scope)
+			cut := store.Branch{Cutoff: seq, CutScope: scope}
+			behind = behind || !cut.Keeps(ev)
 		}
 		if behind {
 			left = append(left, *ev)

@@ -2,6 +2,7 @@ package commit
 
 import (
 	"context"
+	"iter"
 	"slices"
 	"time"
 )
@@ -117,13 +118,21 @@ func (c *Committer) afterRelief(ctx context.Context, w *Write, l *leading) error
 // out returns the logs with a change that the store has not answered. The mutex is
 // held.
 func (c *Committer) out() (logs []*Log) {
-	leaders := slices.Concat(c.relieved, c.small.leaders, c.large.leaders)
-	for _, l := range leaders {
-		if l.sentAt.Load() != 0 {
-			logs = append(logs, l.flights...)
-		}
+	for l := range c.waiting() {
+		logs = append(logs, l.flights...)
 	}
 	return append(logs, c.held...)
+}
+
+// waiting yields the leaders whose batch the store has not answered. The mutex is held.
+func (c *Committer) waiting() iter.Seq[*leading] {
+	return func(yield func(*leading) bool) {
+		for _, l := range slices.Concat(c.relieved, c.small.leaders, c.large.leaders) {
+			if l.sentAt.Load() != 0 && !yield(l) {
+				return
+			}
+		}
+	}
 }
 
 // Unanswered returns the ids of the runs with a change that the store has not
@@ -136,8 +145,8 @@ func (c *Committer) Unanswered() (ids []string) {
 			ids = append(ids, lg.id)
 		}
 	}
-	for _, l := range slices.Concat(c.relieved, c.small.leaders, c.large.leaders) {
-		if l.sentAt.Load() != 0 && l.of != "" {
+	for l := range c.waiting() {
+		if l.of != "" {
 			ids = append(ids, l.of)
 		}
 	}

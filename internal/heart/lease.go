@@ -30,11 +30,8 @@ type Lease struct {
 	skew   storeclock.Skew
 
 	until atomic.Int64 // when it ends, in nanoseconds since anchor, by the monotonic clock
-	// wall is the same by the wall clock: the monotonic clock stops while the
-	// machine is suspended.
-	wall atomic.Int64
 	// ahead is how far the wall clock was ahead of the monotonic one, counted from anchor, when
-	// the beat was sent.
+	// the beat was sent: the monotonic clock stops while the machine is suspended.
 	ahead   atomic.Int64
 	current atomic.Pointer[Term]
 
@@ -82,7 +79,8 @@ func (l *Lease) begin(length time.Duration, sent time.Time, ended func()) {
 // suspended, and the monotonic one never knew.
 func (l *Lease) Holds(now time.Time) bool {
 	monotonic, wall := int64(l.skew.Between(l.anchor, now)), l.skew.Wall(now)
-	return monotonic < l.until.Load() && wall < l.wall.Load() && !l.wentApart(wall-monotonic)
+	until := l.until.Load()
+	return monotonic < until && wall-l.ahead.Load() < until && !l.wentApart(wall-monotonic)
 }
 
 // wentApart reports whether the clocks have gone apart since the last beat, if the wall clock is ahead by
@@ -98,13 +96,11 @@ func (l *Lease) renew(sent time.Time) {
 	defer l.mu.Unlock()
 	until := l.skew.Between(l.anchor, sent) + l.length
 	left := until - l.skew.Between(l.anchor, time.Now())
-	wall := l.skew.Wall(sent)
-	ahead := wall - int64(until-l.length)
+	ahead := l.skew.Wall(sent) - int64(until-l.length)
 	if left <= 0 || int64(until) <= l.until.Load() && !l.wentApart(ahead) {
 		return // the beat came too late to be of use, or after a later one
 	}
 	l.until.Store(int64(until))
-	l.wall.Store(wall + int64(l.length))
 	l.ahead.Store(ahead)
 	if l.current.Load().Over() {
 		l.current.Store(newTerm())
