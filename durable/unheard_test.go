@@ -182,3 +182,32 @@ func TestAParentThatHasHeardOfAChildThatIsGoneIsNotStuck(t *testing.T) {
 		require.Equal(t, "it said yes", out)
 	})
 }
+
+// The clocks of two processes are apart, as after an answer of the store that took long. By that of the
+// process where the child ends, it ends before it was started.
+func TestAParentIsNotStuckWhenItsChildEndsElsewhereByAnotherClock(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		w.boot(t, with(writer))
+		start(t, w, writer, "p", durable.AutoID)
+		w.eventually("p", store.Waiting)
+		w.crash()
+		w.expire()
+		behind := offClock{now: func(now store.Time) store.Time { return now.Add(-time.Hour) }}
+		_, err := openOff(t, w, &behind, with(letter)).Recover(w.ctx())
+		require.NoError(t, err)
+		w.eventually("p/letter", store.Waiting)
+		require.NoError(t, durable.Signal(w.ctx(), "p/letter", "end", "yes"))
+		w.eventually("p/letter", store.Completed)
+		v, err := operate.On(w.eng).Verify(w.ctx(), "p")
+		require.NoError(t, err)
+		require.Empty(t, v.Findings)
+		stuck, err := operate.On(w.eng).Stuck(w.ctx(), 0)
+		require.NoError(t, err)
+		require.Len(t, stuck, 1)
+		require.Equal(t, durable.CodeNotRegistered, stuck[0].Code, "here, and that is all")
+		w.reboot(t, with(writer, letter))
+		out, err := wait(t, w, writer, "p")
+		require.NoError(t, err)
+		require.Equal(t, "it said yes", out)
+	})
+}

@@ -84,20 +84,18 @@ func CheckMessage(run string, m *store.Message) error {
 	return nil
 }
 
-// ChildOf returns the run id of the child whose outcome m tells, and its life, 0 if m
-// does not say which.
+// ChildOf returns the run id of the child whose outcome m tells, and its life, 0 if the id
+// of m does not name it.
 func ChildOf(m *store.Message) (id string, life store.Time) {
 	at := strings.LastIndexByte(m.ID, '@')
 	if at < 0 {
 		return m.ID, 0
 	}
-	var d struct {
-		Life store.Time `json:"life"`
-	}
-	if err := json.Unmarshal(m.Data, &d); err != nil || d.Life == 0 || lifeID(m.ID[:at], d.Life) != m.ID {
+	told := lifeToldBy(m)
+	if told == 0 || lifeID(m.ID[:at], told) != m.ID {
 		return m.ID, 0 // the @ belongs to the child's own id
 	}
-	return m.ID[:at], d.Life
+	return m.ID[:at], told
 }
 
 func lifeID(child string, life store.Time) string { return fmt.Sprintf("%s@%d", child, life) }
@@ -124,7 +122,26 @@ func DerivedChildID(parent, key string, branch int32) string {
 // of an earlier run with its id.
 func IsOutcomeOf(m *store.Message, row *store.Run) bool {
 	id, life := ChildOf(m)
-	return m.Kind == store.KindChild && id == row.ID && (life == row.CreatedAt || life == 0 && m.At >= row.CreatedAt)
+	if m.Kind != store.KindChild || id != row.ID {
+		return false
+	}
+	if life == 0 { // the id does not name it
+		life = lifeToldBy(m)
+	}
+	// Without a life there are two clocks to compare, of the process that started the child
+	// and of that where it ended.
+	return life == row.CreatedAt || life == 0 && m.At >= row.CreatedAt
+}
+
+// lifeToldBy returns the life of the child whose outcome m tells; 0: an earlier version has sent it.
+func lifeToldBy(m *store.Message) store.Time {
+	var d struct {
+		Life store.Time `json:"life"`
+	}
+	if json.Unmarshal(m.Data, &d) != nil {
+		return 0
+	}
+	return d.Life
 }
 
 // DerivedFor reports whether id is derived for a child that this call of this parent starts, on
@@ -173,18 +190,18 @@ type ChildData struct {
 	Recoverable bool         `json:"recoverable,omitempty"`
 	Error       *Error       `json:"error,omitempty"`
 	Trace       string       `json:"trace,omitempty"` // context of its last segment
-	Life        store.Time   `json:"life,omitempty"`  // creation of the child; 0: its id is used once, or an earlier version has sent it
+	Life        store.Time   `json:"life,omitempty"`  // creation of the child; 0: an earlier version has sent it
 }
 
 // NameLife returns the id of the message by which the child with this row reports its
-// outcome, and notes in d the life that the id names, if it names one.
+// outcome, and notes the child's life in d. The id names it, too, unless it is used once.
 func (d *ChildData) NameLife(row *store.Run) (id string) {
+	d.Life = row.CreatedAt
 	key, _, later := strings.Cut(row.ParentKey, "~")
 	// A workflow may choose ids that begin like a derived one, and use them again. In a later
 	// generation a derived id names the branch.
 	if branch, derived := derivedOn(row.ID, row.Parent, key); derived && (branch != 0 || !later) {
 		return row.ID
 	}
-	d.Life = row.CreatedAt
 	return lifeID(row.ID, d.Life)
 }
