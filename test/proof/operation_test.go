@@ -68,18 +68,18 @@ func crowd(st store.Store, o orders) error {
 	return eng.Close()
 }
 
-// Walkers make many steps, each of which notes when its body begins and ends. The
-// even ones end when their context does, the odd ones do not look at it.
+// Walkers make many steps, for as many rounds as their life has; each step notes when its body begins
+// and ends. The even ones end when their context does, the odd ones do not look at it.
 const (
 	walkerCount = 12
-	walkerSteps = 70
+	walkerSteps = 70 // a round
 	walkerStep  = 100 * time.Millisecond
 	walkerLease = time.Second
 )
 
 func walker(o orders) *durable.Workflow[int, int] {
 	return durable.Define("walker", func(ctx context.Context, n int) (int, error) {
-		for i := range walkerSteps {
+		for i := range o.Life * walkerSteps {
 			body := func(ctx context.Context) error {
 				note(o, "begin %d %d %d %d", n, i, os.Getpid(), time.Now().UnixMicro())
 				defer func() { note(o, "end %d %d %d %d", n, i, os.Getpid(), time.Now().UnixMicro()) }()

@@ -44,30 +44,31 @@ func TestWhoHasLostARunBeginsNothingMoreAndEndsWhatItHasBegun(t *testing.T) {
 	if soaking() {
 		rounds = 8
 	}
-	lose := func(t *testing.T, o orders, stop, goOn func(a *child), idle func(pid string, s spell)) {
+	// Each has the way to the database that ways says, and loses what the other has then, in turn.
+	lose := func(t *testing.T, o orders, ways [2]string, stop, goOn func(i int, a *child), idle func(pid string, s spell)) {
 		t.Helper()
-		o.Role, o.Lease, o.New = "walker", walkerLease, walkerCount
-		cutOff := o
-		if o.Hold != "" { // through the proxy
-			cutOff.DSN = o.Hold
+		o.Role, o.Lease, o.New, o.Life = "walker", walkerLease, walkerCount, rounds
+		var both [2]*child
+		for i := range both {
+			o.DSN = ways[i]
+			both[i] = start(t, o)
+			both[i].await(t, "ready")
+			o.New = 0
 		}
-		a := start(t, cutOff)
-		a.await(t, "ready")
-		o.New = 0
-		b := start(t, o)
-		b.await(t, "ready")
-		for range rounds {
+		for n := range rounds {
+			a := both[n%2]
 			time.Sleep(500 * time.Millisecond)
 			from := time.Now().UnixMicro()
-			stop(a)
+			stop(n%2, a)
 			time.Sleep(3 * walkerLease)
 			to := time.Now().UnixMicro()
-			goOn(a)
+			goOn(n%2, a)
 			idle(fmt.Sprint(a.Process.Pid), spell{from, to})
 			time.Sleep(walkerLease)
 		}
-		require.NoError(t, b.Wait())
-		require.NoError(t, a.Wait())
+		for _, a := range both {
+			require.NoError(t, a.Wait())
+		}
 	}
 	measure := func(t *testing.T, o orders, stopped map[string][]spell) {
 		t.Helper()
@@ -77,6 +78,9 @@ func TestWhoHasLostARunBeginsNothingMoreAndEndsWhatItHasBegun(t *testing.T) {
 		got := measureOverlaps(t, st, o, stopped)
 		t.Logf("%d pairs of bodies of one run ran in two processes at once, for at most %s (%s of those that look at their context); %d bodies were begun by a process that had lost the run, at most %s after that",
 			got.bodies, got.all, got.watching, got.late, got.lateBy)
+		for n := range walkerCount {
+			require.GreaterOrEqual(t, len(claims(t, st, fmt.Sprint("walker ", n))), 1+rounds, "walker %d was lost each time", n)
+		}
 		// A process may be stopped between its last look at the lease and the body.
 		require.LessOrEqual(t, got.late, walkerCount*len(stopped), "docs/semantics.md, G4: no body begins once the lease has run out")
 		require.LessOrEqual(t, got.watching, walkerLease, "docs/semantics.md, G4: the contexts of bodies under way end")
@@ -87,8 +91,8 @@ func TestWhoHasLostARunBeginsNothingMoreAndEndsWhatItHasBegun(t *testing.T) {
 		t.Parallel()
 		backends(t, func(t *testing.T, o orders) {
 			stopped := map[string][]spell{}
-			lose(t, o, func(a *child) { freeze(t, o, a, anyMoment) },
-				func(a *child) { require.NoError(t, a.Process.Signal(syscall.SIGCONT)) },
+			lose(t, o, [2]string{o.DSN, o.DSN}, func(_ int, a *child) { freeze(t, o, a, anyMoment) },
+				func(_ int, a *child) { require.NoError(t, a.Process.Signal(syscall.SIGCONT)) },
 				func(pid string, s spell) { stopped[pid] = append(stopped[pid], s) })
 			measure(t, o, stopped)
 		})
@@ -99,10 +103,12 @@ func TestWhoHasLostARunBeginsNothingMoreAndEndsWhatItHasBegun(t *testing.T) {
 			if o.Backend != "postgres" {
 				return // a file cannot be cut off
 			}
-			between := proxy.New(t, proxy.Target(o.DSN))
-			o.Hold = between.DSN(o.DSN)
-			lose(t, o, func(*child) { between.SetPolicy(func(proxy.Request) proxy.Action { return proxy.CutBefore }) },
-				func(*child) { between.SetPolicy(nil); between.CutAll() }, func(string, spell) {})
+			between := [2]*proxy.Proxy{proxy.New(t, proxy.Target(o.DSN)), proxy.New(t, proxy.Target(o.DSN))}
+			lose(t, o, [2]string{between[0].DSN(o.DSN), between[1].DSN(o.DSN)},
+				func(i int, _ *child) {
+					between[i].SetPolicy(func(proxy.Request) proxy.Action { return proxy.CutBefore })
+				},
+				func(i int, _ *child) { between[i].SetPolicy(nil); between[i].CutAll() }, func(string, spell) {})
 			measure(t, o, nil)
 		})
 	})
