@@ -399,7 +399,7 @@ func (h *Hunt) Proof() string {
 	for _, n := range h.Fired {
 		faults += n
 	}
-	return fmt.Sprintf("worlds=%d events=%d acts=%d faults=%d pairs=%d failures=%d", h.Worlds, h.Events, h.Acts, faults, len(h.Coverage.pairs), h.Failures)
+	return fmt.Sprintf("worlds=%d events=%d acts=%d faults=%d failures=%d", h.Worlds, h.Events, h.Acts, faults, h.Failures)
 }
 
 // String prints the totals.

@@ -24,13 +24,20 @@ func (s *sim) askOwed() {
 	if s.failed() || s.allEnded() || s.world.Release == Plainly { // a build that a run does not fit parks it whenever it looks
 		return
 	}
+	was := -1
 	for began, pause := time.Now(), atPeace; time.Since(began) < atLength; pause = aMoment {
 		time.Sleep(pause)
 		synctest.Wait()
 		if s.failed() || s.allEnded() {
 			return
 		}
-		if rows := s.rows(); s.still(rows) {
+		s.mu.Lock()
+		before := was
+		was = s.events
+		s.mu.Unlock()
+		// The rows of runs that are in the middle of something may say for milliseconds that all wait: a
+		// child has ended, and its parent's next event is under way.
+		if rows := s.rows(); was == before && s.still(rows) {
 			s.askCarriedOut(rows)
 			s.knock(rows)
 			return

@@ -34,10 +34,10 @@ func TestOneOfEach(t *testing.T) {
 }
 
 var (
-	seeds = flag.Int("seeds", 0, "how many worlds to play; 0: 1,500, with DURABLE_SOAK 100,000, and more until they have had 10,000,000 events")
+	seeds = flag.Int("seeds", 0, "how many worlds to play; 0: 1,500, with DURABLE_SOAK 50,000, and more until they have had 5,000,000 events")
 	first = flag.Uint64("first", 1, "the first seed")
 	stop  = flag.Int("stop", 1, "after how many failures to stop")
-	large = flag.Int("large", 0, "how many of a hundred programs are large ones; with DURABLE_SOAK 5")
+	large = flag.Int("large", 0, "how many of a hundred programs are large ones; with DURABLE_SOAK 2")
 	again = flag.String("world", "", "play this one world instead, which is the code that a failure has printed")
 	until = flag.Duration("within", 0, "after how long to stop; 0: never")
 )
@@ -70,7 +70,7 @@ func TestWorlds(t *testing.T) {
 	if n == 0 {
 		n = 1500
 		if os.Getenv("DURABLE_SOAK") != "" {
-			n, events, h.Large = 100_000, 10_000_000, 5
+			n, events, h.Large = 50_000, 5_000_000, 2
 		}
 	}
 	for seed := *first; seed < *first+uint64(n) || h.Events < events; seed++ {
