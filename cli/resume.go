@@ -236,7 +236,7 @@ func (c *invocation) notResumable(s *target.Run, reason string) *show.Failure {
 		run := c.code(s)
 		l, isLocal := c.to.(*target.Local)
 		switch {
-		case run != "" && !s.Live:
+		case run != "" && !s.Live && reason == "":
 			f.Next = "Execute it: " + run
 		case isLocal && !s.Live && !l.OthersTake(c.ctx, s):
 			f.Message += ": " + l.Untaken(c.ctx, s)

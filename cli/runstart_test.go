@@ -66,6 +66,10 @@ func TestARunIsPutInLineByTheTerminal(t *testing.T) {
 
 	d.ok("shop durable run mail --input '\"m\"' --delay 1h --id later")
 	require.Contains(t, d.ok("shop durable ls --status pending").out, "later\t")
+	a = d.sh("shop durable run mail --resume later")
+	require.Equal(t, 4, a.code)
+	require.Contains(t, a.err, "it may begin at ")
+	require.NotContains(t, a.err, "Execute it: ", "that is what was tried")
 
 	_, url := served(d)
 	b := d.ok("durable --server " + url + " run mail --input '\"m\"' --queue emails --partition acme --priority 3 --id mail-3")

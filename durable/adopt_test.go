@@ -83,6 +83,32 @@ func TestAdoptRefusesWhatIsNotItsToTake(t *testing.T) {
 	})
 }
 
+func TestAdoptBeginsNoRunBeforeItMay(t *testing.T) {
+	for name, o := range map[string]durable.StartOption{
+		"Delay":    durable.Delay(time.Hour),
+		"StartAt":  durable.StartAt(time.Date(2000, 1, 1, 1, 0, 0, 0, time.UTC)), // an hour after a bubble begins
+		"Debounce": durable.Debounce("k", time.Hour, 2*time.Hour),
+	} {
+		t.Run(name, func(t *testing.T) {
+			inWorld(t, func(t *testing.T, w *world) {
+				wf := durable.Define("w", func(context.Context, int) (int, error) { return 1, nil })
+				w.open(t, with(wf)) // no Recover
+				h, err := wf.Start(w.ctx(), durable.AutoID, 1, o)
+				require.NoError(t, err)
+				pass(30 * time.Minute)
+				var no *durable.NotResumableError
+				require.ErrorAs(t, w.eng.Adopt(w.ctx(), h.ID()), &no)
+				require.Equal(t, store.Pending, no.Status)
+				require.Equal(t, "it may begin at "+w.row(h.ID()).WakeAt.Time().UTC().Format(time.RFC3339Nano)+" by the store's clock, and not before", no.Reason)
+				require.Equal(t, []string{"workflow_created"}, w.story(h.ID()), "nothing has changed")
+				pass(time.Hour)
+				require.NoError(t, w.eng.Adopt(w.ctx(), h.ID()))
+				w.eventually(h.ID(), store.Completed)
+			})
+		})
+	}
+}
+
 func TestARunStartedThroughARefHasTheDeclaredStepsOfItsCode(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		w.boot(t, with(askingOne()))

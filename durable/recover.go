@@ -245,8 +245,8 @@ func unrecoverable(err error) error {
 //
 // Errors: ErrNotFound; ErrNotRegistered when this engine lacks the code of its
 // workflow or version; *NotResumableError for a run in any other status, for a
-// paused or parked one, and for one that another live executor has; ErrInWorkflow in a
-// workflow function. After any of them nothing has changed.
+// paused or parked one, for one that may not begin yet (Delay, StartAt, Debounce), and for
+// one that another live executor has; ErrInWorkflow in a workflow function. After any of them nothing has changed.
 func (e *Engine) Adopt(ctx context.Context, id string) error {
 	if err := outsideFunction(ctx, "Adopt of run "+id); err != nil {
 		return err

@@ -23,8 +23,8 @@ type Refusal struct {
 func (r *Refusal) Error() string { return fmt.Sprintf("run %s (%s): %s", r.RunID, r.Status, r.Reason) }
 
 // Adopt executes here a run that waits, is pending, or was stopped gracefully, and that no
-// live executor has. For any other run the error is a *Refusal, and if its code is not
-// here, ErrNotRegistered.
+// live executor has. For any other run, and for one that may not begin yet, the error is a
+// *Refusal, and if its code is not here, ErrNotRegistered.
 func (rc *Recovery) Adopt(ctx context.Context, id string) error {
 	if rc.o.Runs.Closing() {
 		return commit.ErrClosed
@@ -49,6 +49,11 @@ func (rc *Recovery) Adopt(ctx context.Context, id string) error {
 		return no
 	case !rc.o.Program.Has(row.Workflow, row.Version):
 		return fmt.Errorf("%w: run %s is not adopted: %s", ErrNotRegistered, id, rc.o.Program.NotServed(row))
+	case row.Status == store.Pending && row.WakeAt > rc.o.Now():
+		no.Reason = fmt.Sprintf("it may begin at %s by the store's clock, and not before", row.WakeAt.Time().UTC().Format(time.RFC3339Nano))
+		return no
+	case row.Status == store.Pending && !rc.awaitTime(ctx, row.WakeAt):
+		return fmt.Errorf("durable: adopting run %s: %w", id, context.Cause(ctx))
 	}
 	claimed, err := rc.claims.Claim(ctx, id, &history.Claim{}, nil)
 	if err != nil {
@@ -114,8 +119,13 @@ func (rc *Recovery) awaitBegin(ctx context.Context, row *store.Run) bool {
 		return false
 	}
 	defer rc.awaited.Delete(row.ID)
+	return rc.awaitTime(ctx, row.WakeAt)
+}
+
+// awaitTime waits until a time has come by the store's clock for certain. It returns false when ctx ends before.
+func (rc *Recovery) awaitTime(ctx context.Context, at store.Time) bool {
 	for ctx.Err() == nil {
-		leapt, wait := rc.o.Heart.Clock.Leap(), row.WakeAt.Sub(rc.claims.surely())
+		leapt, wait := rc.o.Heart.Clock.Leap(), at.Sub(rc.claims.surely())
 		if wait <= 0 {
 			return true
 		}
