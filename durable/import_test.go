@@ -60,3 +60,42 @@ func TestTwoImportsInOneMicrosecondDoNotMixTheirFiles(t *testing.T) {
 		}
 	}
 }
+
+// The other run of its queue goes on though the import was cut off.
+func TestARunThatHasCompletedHoldsNoPlaceWhileItIsImported(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		wf := traveller()
+		one := with(wf)
+		one.Queues = []durable.Queue{{Name: "q", Max: 1}}
+		w.boot(t, one)
+		h, err := wf.Start(w.ctx(), "r", 0, durable.OnQueue("q"))
+		require.NoError(t, err)
+		pass(5 * time.Second)
+		require.NoError(t, durable.Signal(w.ctx(), "r", "go", "one "))
+		require.NoError(t, durable.Signal(w.ctx(), "r", "on", "two"))
+		_, err = h.Wait(w.ctx())
+		require.NoError(t, err)
+		file := export(t, w, "r")
+
+		w.data = newWorld(t).data
+		w.boot(t, one)
+		var held []int64
+		w.disk.tamper(func(batch []store.Change, forward func() []error) []error {
+			errs := forward()
+			q, err := store.CapabilitiesOf(w.data).Queues.Queues(w.ctx(), "q")
+			require.NoError(t, err)
+			held = append(held, q[0].Placed)
+			return errs
+		})
+		require.NoError(t, second(imports(w, file, operate.ImportOptions{})))
+		w.disk.tamper(nil)
+		require.Greater(t, len(held), 2)
+		for i, n := range held {
+			if i != len(held)-2 { // a completed run was running before
+				require.Zero(t, n, "after write %d of %d", i+1, len(held))
+			}
+		}
+		require.Equal(t, store.Completed, w.row("r").Status)
+		require.Empty(t, verify(t, w, "r").Findings)
+	})
+}

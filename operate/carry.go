@@ -183,7 +183,7 @@ func importedRow(r *store.Run, epoch int64) store.Run {
 
 // importing is an import in progress. Its acts, in order: it creates the run, with its
 // inbox and its first event; then its branches; then its events except the last one; then
-// that one, together with the final row.
+// that one, together with the final row. Before the last act, the row of a run that has completed says running.
 type importing struct {
 	op    *Operator
 	file  *runfile.File
@@ -249,9 +249,6 @@ func (in *importing) create(ctx context.Context) error {
 	if len(f.Events) > 1 {
 		row.Status, row.Code, row.Version, row.Paused = store.Interrupted, durable.CodeImporting, unservedVersion, true
 		row.Reason, row.EndedAt = in.unfinishedReason(), 0
-		if in.final.Status == store.Completed {
-			row.Status = store.Running // an interrupted run cannot complete
-		}
 	}
 	c := store.Change{RunID: row.ID, Expect: store.Expect{Absent: true}, Create: &row, Events: f.Events[:1:1]}
 	for i := range f.Inbox {
@@ -377,6 +374,16 @@ const maxImportEvents = 1000
 // finish is the last act, which completes the run.
 func (in *importing) finish(ctx context.Context) error {
 	r := &in.final
+	if r.Status == store.Completed {
+		// An interrupted run cannot complete. One that runs holds a place in its queue, so it does no longer than it must.
+		running, reason := store.Running, in.unfinishedReason()
+		err := in.op.desk.Commit(ctx, store.Change{
+			RunID: r.ID, Expect: store.Expect{Epoch: in.expect.Epoch}, Row: &store.RowPatch{Status: &running, Reason: &reason},
+		})
+		if err != nil {
+			return err
+		}
+	}
 	patch := &store.RowPatch{
 		Version: &r.Version, Status: &r.Status, Code: &r.Code, Reason: &r.Reason, Recoverable: &r.Recoverable, Branch: &r.Branch,
 		Generation: &r.Generation, CancelAsked: &r.CancelAsked, Paused: &r.Paused, EndedAt: &r.EndedAt, Seen: &r.Seen,
