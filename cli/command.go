@@ -12,6 +12,7 @@ import (
 	"github.com/holdfast-dev/holdfast/cli/internal/show"
 	"github.com/holdfast-dev/holdfast/cli/internal/target"
 	"github.com/holdfast-dev/holdfast/durable"
+	"github.com/holdfast-dev/holdfast/internal/guard"
 )
 
 // Command returns the command tree, named durable, to be mounted in a program's own
@@ -25,9 +26,6 @@ import (
 func Command(eng *durable.Engine, o ...Option) *cobra.Command {
 	a := &app{engine: eng}
 	defaults(a)
-	for _, f := range o {
-		f(a)
-	}
 	root := a.group("durable", "See, resume, answer and mend durable runs", `durable lists runs, says where each one stands, and moves those that stopped.
 
 It acts on a store (--store, DURABLE_STORE), on a running program (--server,
@@ -41,6 +39,11 @@ confirmed; 3 not found, nothing to resume; 4 refused; 5 store or server not reac
   durable resume order-42 --dry-run
   durable resume order-42
   durable approve order-42`)
+	if err := guard.Options(a, o); err != nil {
+		root.PersistentPreRunE = func(cmd *cobra.Command, _ []string) error {
+			return a.invocation(cmd).finish(show.Usage("cli.Command: %s", err))
+		}
+	}
 	f := root.PersistentFlags()
 	f.StringVar(&a.flags.Store, "store", "", "act on this store: a SQLite file or a postgres:// URL without password (env DURABLE_STORE)")
 	f.StringVar(&a.flags.Server, "server", "", "act on the program that serves this URL (env DURABLE_SERVER)")

@@ -457,3 +457,12 @@ func TestTheExitCodesAreThoseOfTheManual(t *testing.T) {
 		require.Regexp(t, `\b`+code+`\b`, help)
 	}
 }
+
+func TestANilOptionIsRefused(t *testing.T) {
+	var said bytes.Buffer
+	root := cli.Command(nil, cli.Program("app"), nil)
+	root.SetErr(&said)
+	root.SetArgs([]string{"ls"})
+	require.Equal(t, cli.ExitUsage, cli.ExitCode(root.Execute()))
+	require.Contains(t, said.String(), "cli.Command: option 2 is nil")
+}

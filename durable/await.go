@@ -154,8 +154,8 @@ func (a *awaiting) perform(ctx context.Context, o []AwaitOption) error {
 	if err != nil {
 		return err
 	}
-	for _, f := range o {
-		f(&a.awaitOptions)
+	if err := guard.Options(&a.awaitOptions, o); err != nil {
+		return fmt.Errorf("durable: Await %q: %w", a.name, err)
 	}
 	if a.limited && (a.timeout < 0 || a.timeout > MaxSleep) {
 		return fmt.Errorf("durable: Await %q: the time limit %s is not between 0 and %s: %w", a.name, a.timeout, MaxSleep, ErrInvalid)

@@ -55,8 +55,8 @@ func (e *Engine) Cancel(ctx context.Context, id, reason string, o ...CancelOptio
 	// One cancel is enough: the second is the same message.
 	m := store.Message{To: id, Kind: store.KindCancel, ID: history.FirstCancel, At: e.now(), Data: data}
 	var opts startOptions
-	for _, f := range o {
-		f(&opts)
+	if err := guard.Options(&opts, o); err != nil {
+		return fmt.Errorf("durable: cancelling run %s: %w", id, err)
 	}
 	if opts.err != nil {
 		return fmt.Errorf("durable: cancelling run %s: %w", id, opts.err)

@@ -6,6 +6,7 @@ import (
 	"reflect"
 	"strings"
 
+	"github.com/holdfast-dev/holdfast/internal/guard"
 	"github.com/holdfast-dev/holdfast/internal/payload"
 	"github.com/holdfast-dev/holdfast/store"
 )
@@ -76,10 +77,11 @@ func KeepLoaded() DefineOption { return func(d *definition) { d.keepLoaded = tru
 // reported by Open.
 func Define[I, O any](name string, fn func(ctx context.Context, in I) (O, error), o ...DefineOption) *Workflow[I, O] {
 	d := &definition{name: name, version: DefaultVersion, input: reflect.TypeFor[I]()}
-	for _, opt := range o {
-		opt(d)
+	if d.err = guard.Options(d, o); d.err != nil {
+		d.err = fmt.Errorf("durable: workflow %q: %w", name, d.err)
+	} else {
+		d.err = d.check()
 	}
-	d.err = d.check()
 	if fn == nil && d.err == nil {
 		d.err = fmt.Errorf("durable: workflow %q: the function is nil: %w", name, ErrInvalid)
 	}

@@ -9,6 +9,7 @@ import (
 	"github.com/jmoiron/sqlx"
 
 	"github.com/holdfast-dev/holdfast/internal/commit"
+	"github.com/holdfast-dev/holdfast/internal/guard"
 	"github.com/holdfast-dev/holdfast/store"
 )
 
@@ -121,8 +122,8 @@ func (mr *mailroom) sendIn(ctx context.Context, tx any, m store.Message) error {
 // transaction that it belongs to, nil if there is none.
 func signalOptions(m *store.Message, list []SignalOption) (tx any, err error) {
 	var o startOptions
-	for _, f := range list {
-		f(&o)
+	if err := guard.Options(&o, list); err != nil {
+		return nil, fmt.Errorf("durable: signal %q: %w", m.Name, err)
 	}
 	m.ID = o.signalID
 	if o.err != nil {

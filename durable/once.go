@@ -54,8 +54,9 @@ func (e *UnknownOutcomeError) Is(target error) bool { return target == ErrUnknow
 // ErrUnknownOutcome.
 func Once[T any](ctx context.Context, name string, fn func(ctx context.Context) (T, error), o ...OnceOption[T]) (T, error) {
 	var opts onceOptions[T]
-	for _, f := range o {
-		f(&opts)
+	if err := guard.Options(&opts, o); err != nil {
+		var zero T
+		return zero, fmt.Errorf("durable: step %q: %w", name, err)
 	}
 	if fn == nil {
 		return perform(ctx, name, once, fn, nil, nil)

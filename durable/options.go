@@ -260,7 +260,10 @@ func (o Options) withDefaults() (Options, error) {
 // newSealer returns the Sealer that makes payloads of values under these options.
 func (o *Options) newSealer(limits store.Limits) (*payload.Sealer, error) {
 	so := payload.Options{Codec: o.Codec, CompressAbove: o.CompressAbove, Encrypt: o.Encrypt, MaxPayload: o.MaxPayload, Limits: limits, Logger: o.Logger}
-	for _, t := range o.Types {
+	for i, t := range o.Types {
+		if t.err != nil {
+			return nil, fmt.Errorf("durable: Options.Types[%d]: %w", i, t.err)
+		}
 		so.Types = append(so.Types, t.def)
 	}
 	return payload.New(so)

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/holdfast-dev/holdfast/internal/declared"
+	"github.com/holdfast-dev/holdfast/internal/guard"
 	"github.com/holdfast-dev/holdfast/internal/history"
 	"github.com/holdfast-dev/holdfast/internal/payload"
 	"github.com/holdfast-dev/holdfast/internal/schedules"
@@ -203,8 +204,8 @@ type scheduling struct{ eng *Engine }
 // stored returns the options as they are stored, or why they cannot be.
 func (sc scheduling) stored(list []StartOption) (json.RawMessage, error) {
 	var o startOptions
-	for _, f := range list {
-		f(&o)
+	if err := guard.Options(&o, list); err != nil {
+		return nil, err
 	}
 	switch {
 	case len(o.signals) > 0:

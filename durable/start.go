@@ -16,6 +16,7 @@ import (
 
 	"github.com/holdfast-dev/holdfast/internal/commit"
 	"github.com/holdfast-dev/holdfast/internal/desk"
+	"github.com/holdfast-dev/holdfast/internal/guard"
 	"github.com/holdfast-dev/holdfast/internal/history"
 	"github.com/holdfast-dev/holdfast/internal/payload"
 	"github.com/holdfast-dev/holdfast/internal/telemetry"
@@ -29,9 +30,7 @@ const AutoID = "\x00auto"
 
 // apply applies the options of a start, checks them, and encodes what they hold.
 func (o *startOptions) apply(ctx context.Context, e *Engine, id string, list []StartOption) error {
-	for _, f := range list {
-		f(o)
-	}
+	o.refuse(guard.Options(o, list))
 	s, inRun := inScope(ctx)
 	if inRun {
 		o.inherit(s.run)

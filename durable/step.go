@@ -9,6 +9,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/holdfast-dev/holdfast/internal/guard"
 	"github.com/holdfast-dev/holdfast/internal/history"
 	"github.com/holdfast-dev/holdfast/internal/payload"
 	"github.com/holdfast-dev/holdfast/internal/retry"
@@ -172,8 +173,8 @@ func perform[T any](ctx context.Context, name string, p *Policy, fn func(context
 // apply applies the options of a step.
 func (st *step) apply(r *run, name string, list []StepOption) error {
 	var o stepOptions
-	for _, opt := range list {
-		opt(&o)
+	if err := guard.Options(&o, list); err != nil {
+		return fmt.Errorf("durable: step %q: %w", name, err)
 	}
 	st.relaxed, st.long, st.once, st.given = o.relaxed, o.long, o.once, o.input
 	if o.transact {

@@ -1,10 +1,16 @@
 package durable
 
-import "github.com/holdfast-dev/holdfast/internal/payload"
+import (
+	"github.com/holdfast-dev/holdfast/internal/guard"
+	"github.com/holdfast-dev/holdfast/internal/payload"
+)
 
 // TypeDef says under which name and version values of a Go type are recorded,
 // and how those of earlier versions are read. Type makes one, for Options.Types.
-type TypeDef struct{ def payload.TypeDef }
+type TypeDef struct {
+	def payload.TypeDef
+	err error // why it cannot be used; reported by Open
+}
 
 // Type registers the defined type T. From then on its values, and those of *T,
 // []T and map[K]T, are recorded under the name, which must never change, whatever
@@ -30,10 +36,8 @@ type TypeDef struct{ def payload.TypeDef }
 // their run, which stays resumable: see UndecodableError. So keep a type registered as
 // long as a run is kept that has recorded it.
 func Type[T any](name string, version int, o ...TypeOption) TypeDef {
-	d := TypeDef{payload.NewTypeDef[T](name, version)}
-	for _, f := range o {
-		f(&d)
-	}
+	d := TypeDef{def: payload.NewTypeDef[T](name, version)}
+	d.err = guard.Options(&d, o)
 	return d
 }
 

@@ -371,16 +371,12 @@ func (in *importing) events(ctx context.Context) error {
 // maxImportEvents bounds an act, so that other writers wait only a moment.
 const maxImportEvents = 1000
 
-// finish is the last act, which completes the run.
+// finish is the last act, which ends the import. A run that completes has to run before, and so holds a place in its queue.
 func (in *importing) finish(ctx context.Context) error {
 	r := &in.final
 	if r.Status == store.Completed {
-		// An interrupted run cannot complete. One that runs holds a place in its queue, so it does no longer than it must.
-		running, reason := store.Running, in.unfinishedReason()
-		err := in.op.desk.Commit(ctx, store.Change{
-			RunID: r.ID, Expect: store.Expect{Epoch: in.expect.Epoch}, Row: &store.RowPatch{Status: &running, Reason: &reason},
-		})
-		if err != nil {
+		runs := &store.RowPatch{Status: new(store.Running)}
+		if err := in.op.desk.Commit(ctx, store.Change{RunID: r.ID, Expect: store.Expect{Epoch: in.expect.Epoch}, Row: runs}); err != nil {
 			return err
 		}
 	}

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/holdfast-dev/holdfast/durable"
+	"github.com/holdfast-dev/holdfast/internal/guard"
 )
 
 // Option changes how Survives and Replays work.
@@ -146,12 +147,12 @@ func Sample(n int) Option { return func(c *config) { c.sample = n } }
 // minute with RealTime.
 func Within(d time.Duration) Option { return func(c *config) { c.limit = d } }
 
-func configOf(o []Option) *config {
+func configOf(o []Option) (*config, error) {
 	c := &config{}
-	for _, f := range o {
-		f(c)
+	if err := guard.Options(c, o); err != nil {
+		return nil, fmt.Errorf("durabletest: %w", err)
 	}
-	return c
+	return c, nil
 }
 
 // within returns how long a run may take.

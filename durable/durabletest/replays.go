@@ -45,7 +45,10 @@ func compare(t testing.TB, files string, workflows []durable.Definition, o []Opt
 	case len(names) == 0:
 		return []error{fmt.Errorf("durabletest: no file matches %q. Export a run with operate.On(engine).Export or `durable checkpoints export`", files)}
 	}
-	c := configOf(o)
+	c, err := configOf(o)
+	if err != nil {
+		return []error{err}
+	}
 	if c.engine.Codec == nil && !c.removed {
 		c.engine.Codec = durable.StrictJSON()
 	}

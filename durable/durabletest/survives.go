@@ -62,7 +62,10 @@ func Survives[I, O any](t testing.TB, wf *durable.Workflow[I, O], in I, o ...Opt
 
 // examine is Survives, but returns the failure.
 func examine[I, O any](t testing.TB, wf *durable.Workflow[I, O], in I, o []Option) (err error) {
-	c := configOf(o)
+	c, err := configOf(o)
+	if err != nil {
+		return err
+	}
 	s := &survival{config: c, defs: []durable.Definition{wf}}
 	s.start = func(ctx context.Context, o ...durable.StartOption) error {
 		_, err := wf.Enqueue(ctx, RunID, in, append(append([]durable.StartOption(nil), c.start...), o...)...)

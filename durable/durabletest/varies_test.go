@@ -20,3 +20,9 @@ func TestANameThatVariesAndThatNoCallHasFailsTheTest(t *testing.T) {
 	require.EqualError(t, durabletest.Examine(t, wf, 7, o, durabletest.Varies("charge", "chrage")),
 		`durabletest: Varies names "chrage", and no call in any of the runs has that name or key. There were: charge`)
 }
+
+func TestANilOptionIsRefused(t *testing.T) {
+	wf := durable.Define("w", func(context.Context, int) (int, error) { return 1, nil })
+	require.ErrorIs(t, durabletest.Examine(t, wf, 1, durabletest.RealTime(), nil), durable.ErrInvalid)
+	require.ErrorIs(t, durabletest.Compare(t, "varies_test.go", []durable.Definition{wf}, nil)[0], durable.ErrInvalid)
+}

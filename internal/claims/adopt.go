@@ -49,17 +49,13 @@ func (rc *Recovery) Adopt(ctx context.Context, id string) error {
 		return no
 	case !rc.o.Program.Has(row.Workflow, row.Version):
 		return fmt.Errorf("%w: run %s is not adopted: %s", ErrNotRegistered, id, rc.o.Program.NotServed(row))
-	case row.Status == store.Pending && row.WakeAt > rc.o.Now():
+	case row.Status == store.Pending && row.WakeAt > rc.claims.surely():
 		no.Reason = fmt.Sprintf("it may begin at %s by the store's clock, and not before", row.WakeAt.Time().UTC().Format(time.RFC3339Nano))
 		return no
-	case row.Status == store.Pending && !rc.awaitTime(ctx, row.WakeAt):
-		return fmt.Errorf("durable: adopting run %s: %w", id, context.Cause(ctx))
 	}
-	claimed, err := rc.claims.Claim(ctx, id, &history.Claim{}, nil)
-	if err != nil {
+	if claimed, err := rc.claims.Claim(ctx, id, &history.Claim{}, nil); err != nil {
 		return fmt.Errorf("durable: adopting run %s: %w", id, commit.StoreError(err))
-	}
-	if claimed {
+	} else if claimed {
 		return nil
 	}
 	h, err = rc.o.Store.Load(ctx, id, store.Cursor{NoEvents: true})
@@ -119,13 +115,8 @@ func (rc *Recovery) awaitBegin(ctx context.Context, row *store.Run) bool {
 		return false
 	}
 	defer rc.awaited.Delete(row.ID)
-	return rc.awaitTime(ctx, row.WakeAt)
-}
-
-// awaitTime waits until a time has come by the store's clock for certain. It returns false when ctx ends before.
-func (rc *Recovery) awaitTime(ctx context.Context, at store.Time) bool {
 	for ctx.Err() == nil {
-		leapt, wait := rc.o.Heart.Clock.Leap(), at.Sub(rc.claims.surely())
+		leapt, wait := rc.o.Heart.Clock.Leap(), row.WakeAt.Sub(rc.claims.surely())
 		if wait <= 0 {
 			return true
 		}
