@@ -182,8 +182,10 @@ func (h *Heart) unanswered() {
 }
 
 // Loop sends beats and does nothing else: TendLoop does what a pulse asks for, however
-// long the store takes for it.
+// long the store takes for it. When it returns, nothing is being logged.
 func (h *Heart) Loop(ctx context.Context) {
+	var lines sync.WaitGroup
+	defer lines.Wait()
 	every := h.options.Executor.Lease / 3
 	t := time.NewTimer(every)
 	defer t.Stop()
@@ -203,9 +205,17 @@ func (h *Heart) Loop(ctx context.Context) {
 			}
 		}
 		wait := every
-		slow := time.AfterFunc(slowBeat, h.unanswered)
+		lines.Add(1)
+		slow := time.AfterFunc(slowBeat, func() {
+			defer lines.Done()
+			if ctx.Err() == nil {
+				h.unanswered()
+			}
+		})
 		p, err := h.send(ctx, false)
-		slow.Stop()
+		if slow.Stop() {
+			lines.Done()
+		}
 		switch {
 		case ctx.Err() != nil:
 			return

@@ -106,22 +106,21 @@ func TestABeatThatIsNotAnsweredIsLogged(t *testing.T) {
 			})
 			ctx, cancel := context.WithCancel(t.Context())
 			require.NoError(t, h.Register(ctx))
-			go h.Loop(ctx)
+			over := make(chan struct{})
+			go func() { h.Loop(ctx); close(over) }()
 			b.does.Store(new(beating(func(next store.Store, ctx context.Context, e store.Executor) (store.Pulse, error) {
 				time.Sleep(4 * time.Second)
 				return next.Beat(ctx, e)
 			})))
 			time.Sleep(15 * time.Second)
-			synctest.Wait()
-			require.Empty(t, lines.String())
 			b.does.Store(new(beating(func(_ store.Store, ctx context.Context, _ store.Executor) (store.Pulse, error) {
 				<-ctx.Done()
 				return store.Pulse{}, ctx.Err()
 			})))
 			time.Sleep(time.Minute)
 			cancel()
-			synctest.Wait()
-			require.Equal(t, 1, strings.Count(lines.String(), "durable: the store does not answer a beat"))
+			<-over
+			require.Equal(t, 1, strings.Count(lines.String(), "durable: the store does not answer a beat"), "of four seconds nothing is said")
 			require.Equal(t, one, strings.Contains(lines.String(), "durable.InTx(tx)"))
 		})
 	}
@@ -169,6 +168,65 @@ func TestOnceTheClocksHaveGoneApartTheLeaseHoldsAfterTheNextBeatOnly(t *testing.
 				require.True(t, h.Lease.Holds(time.Now()))
 				cancel()
 				synctest.Wait()
+			})
+		})
+	}
+}
+
+// slowLines is a log handler that takes ten seconds for a line.
+type slowLines struct {
+	slog.Handler
+	begun, written atomic.Int64
+}
+
+func (s *slowLines) Enabled(context.Context, slog.Level) bool { return true }
+
+func (s *slowLines) Handle(context.Context, slog.Record) error {
+	s.begun.Add(1)
+	time.Sleep(10 * time.Second)
+	s.written.Add(1)
+	return nil
+}
+
+// After Close a program may close what its log goes to.
+func TestNothingIsLoggedOnceTheHeartHasStopped(t *testing.T) {
+	for name, c := range map[string]struct {
+		beat time.Duration // how long the store takes for it, whatever becomes of its context
+		stop time.Duration // from when the beat was sent
+		line bool
+	}{
+		"the store does not answer":           {time.Minute, time.Second, false},
+		"a line about the beat is under way":  {6 * time.Second, 7 * time.Second, true},
+		"a line about the lease is under way": {2 * time.Minute, 28 * time.Second, true}, // the lease was renewed just before
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				b, lines := &beaten{Store: memory.Open()}, &slowLines{}
+				h := heart.New(heart.Options{
+					Store: b, Log: slog.New(lines), Executor: store.Executor{ID: "e", Lease: 30 * time.Second},
+					Late: func(context.Context) {}, Gap: func(context.Context) error { return nil }, Tend: func(*store.Pulse) {},
+				})
+				ctx, cancel := context.WithCancel(t.Context())
+				require.NoError(t, h.Register(ctx))
+				h.Begin()
+				b.does.Store(new(beating(func(next store.Store, ctx context.Context, e store.Executor) (store.Pulse, error) {
+					time.Sleep(c.beat)
+					return next.Beat(ctx, e)
+				})))
+				h.BeatSoon()
+				over := make(chan struct{})
+				go func() { h.Loop(ctx); close(over) }()
+				time.Sleep(c.stop)
+				cancel()
+				if c.beat < c.stop {
+					<-over // as Close waits for it, for as long as it has patience
+				}
+				h.Lease.Stop()
+				begun := lines.begun.Load()
+				require.Equal(t, c.line, begun > 0)
+				require.Equal(t, begun, lines.written.Load())
+				time.Sleep(10 * time.Minute)
+				require.Equal(t, begun, lines.begun.Load())
 			})
 		})
 	}

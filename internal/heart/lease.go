@@ -39,6 +39,8 @@ type Lease struct {
 	timer   *time.Timer
 	renewed chan struct{} // closed with the next renewal
 	ended   func()        // called when a term ends
+	stopped bool
+	ending  sync.WaitGroup // calls of ended
 }
 
 // A Term is a period during which the lease was renewed without a gap. The contexts
@@ -116,10 +118,13 @@ func (l *Lease) lapse() {
 	left := time.Duration(l.until.Load()) - l.skew.Between(l.anchor, time.Now())
 	t := l.current.Load()
 	switch {
+	case l.stopped:
 	case left > 0:
 		l.timer.Reset(left)
 	case !t.Over():
 		t.cancel()
+		l.ending.Add(1)
+		defer l.ending.Done()
 		defer l.ended()
 	}
 	l.mu.Unlock()
@@ -129,11 +134,13 @@ func (l *Lease) lapse() {
 // it does not know this executor. Running bodies are left alone.
 func (l *Lease) Doubt() { l.until.Store(0) }
 
-// Stop ends the timer. It must be called after the last renewal.
+// Stop ends the timer, and waits for a call of ended. It must be called after the last renewal.
 func (l *Lease) Stop() {
 	l.mu.Lock()
-	defer l.mu.Unlock()
+	l.stopped = true
 	l.timer.Stop()
+	l.mu.Unlock()
+	l.ending.Wait()
 }
 
 func (l *Lease) next() <-chan struct{} {
