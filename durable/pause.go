@@ -207,7 +207,8 @@ func (e *Engine) unpausedElse(ctx context.Context, id string) (done bool, err er
 }
 
 // notPaused returns nil for a run with a request to pause that was not carried
-// out yet, else an error that says that it is not paused.
+// out yet, and carries that out if no process executes the run; else an error that
+// says that it is not paused.
 func (e *Engine) notPaused(ctx context.Context, id string) error {
 	// One Load: a row that is older than the events would miss a pause that was
 	// carried out in between.
@@ -220,8 +221,9 @@ func (e *Engine) notPaused(ctx context.Context, id string) error {
 		return err
 	}
 	for i := range h.Inbox {
-		if h.Inbox[i].Kind == store.KindPause && !p.Consumed(&h.Inbox[i]) {
-			return nil
+		if m := &h.Inbox[i]; m.Kind == store.KindPause && !p.Consumed(m) {
+			d, _ := history.DataOfMessage(m)      // a reason that cannot be read is none
+			return e.pauseIdle(ctx, id, d.Reason) // whoever asked may not have come to it
 		}
 	}
 	if h.Run.Paused {

@@ -774,3 +774,67 @@ func TestWhatStopsARunWhileItIsBeingPausedIsNoFailureOfTheStep(t *testing.T) {
 		})
 	}
 }
+
+// The process that asked for the pause was killed before it carried it out, and no process executes the run.
+func TestAPauseThatNobodyHasCarriedOutIsLifted(t *testing.T) {
+	for name, c := range map[string]struct {
+		begin func(t *testing.T, w *world, wf *durable.Workflow[int, int])
+		code  string // of the row
+	}{
+		"of a parked run": {func(t *testing.T, w *world, wf *durable.Workflow[int, int]) {
+			w.boot(t, with(wf))
+			start(t, w, wf, "r", 0)
+			w.eventually("r", store.Interrupted)
+		}, durable.CodeUnrecorded},
+		"of a run in line": {func(t *testing.T, w *world, wf *durable.Workflow[int, int]) {
+			w.open(t, with(wf)) // no Recover
+			_, err := wf.Enqueue(w.ctx(), "r", 0)
+			require.NoError(t, err)
+			w.crash()
+			w.expire()
+			w.open(t, with(wf))
+		}, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			inWorld(t, func(t *testing.T, w *world) {
+				mended := c.code == ""
+				wf := durable.Define("w", func(ctx context.Context, _ int) (int, error) {
+					waits := ctx
+					if !mended {
+						short, cancel := context.WithTimeout(ctx, time.Hour) // a wait takes none
+						defer cancel()
+						waits = short
+					}
+					return 7, durable.Sleep(waits, time.Second)
+				})
+				c.begin(t, w, wf)
+				writes := 0
+				w.disk.tamper(func(batch []store.Change, forward func() []error) []error {
+					if writes++; writes > 1 {
+						return all(batch, store.ErrFenced)
+					}
+					return forward()
+				})
+				require.NoError(t, w.eng.Pause(w.ctx(), "r", "lunch"))
+				w.disk.tamper(nil)
+				require.False(t, w.row("r").Paused)
+
+				soon, cancel := context.WithTimeout(w.ctx(), time.Minute)
+				defer cancel()
+				require.NoError(t, w.eng.Unpause(soon, "r"))
+				row := w.row("r")
+				require.False(t, row.Paused)
+				require.Equal(t, c.code, row.Code, "why it was parked holds")
+				mended = true
+				w.reboot(t, with(wf))
+				if c.code != "" {
+					_, err := operate.On(w.eng).Resume(w.ctx(), "r", operate.ResumeOptions{})
+					require.NoError(t, err)
+				}
+				out, err := wait(t, w, wf, "r")
+				require.NoError(t, err)
+				require.Equal(t, 7, out, "the pause is over")
+			})
+		})
+	}
+}
