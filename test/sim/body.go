@@ -59,14 +59,18 @@ func (x *pass) body(path string, n *Node) func(ctx context.Context) (string, err
 			x.progress(ctx, a, n)
 		case Seek:
 			x.asksRefused(a, path)
+		case Transact:
+			if err := x.writes(ctx, a, path, n); err != nil {
+				return "", err
+			}
 		case Nested:
 			_, err := durable.Step(ctx, "inner", func(context.Context) (string, error) { return path, nil })
 			return "", err
 		}
-		if n.How == ByDeaf {
-			time.Sleep(n.For)
-		} else if n.For > 0 {
-			timer := time.NewTimer(n.For)
+		if took := x.held(n); n.How == ByDeaf {
+			time.Sleep(took)
+		} else if took > 0 {
+			timer := time.NewTimer(took)
 			defer timer.Stop()
 			select {
 			case <-ctx.Done():

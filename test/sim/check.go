@@ -48,6 +48,7 @@ func (s *sim) judge() {
 			s.fail("%s is %s, and Verify finds: %v", row.ID, row.Status, v.Findings)
 		}
 		s.judgeLog(row)
+		s.judgeEffects(row)
 		s.judgeOutput(ctx, op, row)
 		s.judgeAnswer(row)
 		s.judgePublished(durable.NewContext(ctx, p.engine()), row)
@@ -58,6 +59,7 @@ func (s *sim) judge() {
 			return
 		}
 	}
+	s.judgeStarts(rows)
 	for _, id := range s.roots() {
 		if s.ledger.run(id).started && !known[id] && !s.hasAct(CleanUp) {
 			s.fail("the start of %s was acknowledged, and it is not there", id)

@@ -27,6 +27,8 @@ const (
 	KillBefore      Harm = "kill before"        // the process ends as by kill -9
 	KillAfter       Harm = "kill after"         // the same, and the call is carried out
 	Denied          Harm = "denied"             // this process can write nothing for a while: all its changes are refused for good
+	Late            Harm = "late"               // of a commit of a transaction: the answer is lost, and it is carried out after a while
+	Conflict        Harm = "conflict"           // of a commit of a transaction: another one was in the way
 	Damaged         Harm = "damaged"            // not carried out: the store says that it is damaged
 )
 
@@ -39,7 +41,7 @@ func harms() []Harm {
 
 // lasts reports whether a harm takes time.
 func (h Harm) lasts() bool {
-	return h == SlowBefore || h == SlowAfter || h == Stuck || h == Cut || h == Restart || h == LostThenRefused || h == Denied
+	return h == SlowBefore || h == SlowAfter || h == Stuck || h == Cut || h == Restart || h == LostThenRefused || h == Denied || h == Late
 }
 
 // disrupts reports whether a harm can end an execution, so that a body that is under way
@@ -48,7 +50,7 @@ func (h Harm) disrupts(d time.Duration) bool {
 	switch h {
 	case KillBefore, KillAfter, Denied, Damaged:
 		return true
-	case LostBefore, LostAfter, Refused, GivenUp:
+	case LostBefore, LostAfter, Refused, GivenUp, Conflict:
 		return false
 	}
 	return d > lease/2
@@ -67,12 +69,12 @@ var errDamaged = fmt.Errorf("sim: a page is damaged: %w", store.ErrCorrupt)
 func (l *link) harm(ctx context.Context, f *Fault, forward func() error) error {
 	p := l.process
 	switch f.Do {
-	case LostBefore:
+	case LostBefore, Late:
 		return store.ErrUnknown
 	case LostAfter:
 		_ = forward()
 		return store.ErrUnknown
-	case Refused:
+	case Refused, Conflict:
 		return errNoConnection
 	case Damaged:
 		return errDamaged

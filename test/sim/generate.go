@@ -81,6 +81,7 @@ func (g *Generator) world() World {
 	if g.chance(40) {
 		g.hurry(&w)
 	}
+	g.transactions(&w)
 	return w
 }
 
@@ -181,7 +182,7 @@ type place struct {
 func (p place) inner() place { return place{p.depth + 1, p.item} }
 
 var (
-	leaves = []Kind{Step, Step, Step, Relaxed, Long, Retry, Retry, Seek, Progress, Once, Settled, Sleep, Sleep, Until, Await, Answer, Draw, Publish, Tag, Sync, Undo, Undo, Look, Nested}
+	leaves = []Kind{Step, Step, Step, Relaxed, Long, Retry, Retry, Seek, Progress, Once, Settled, Transact, Transact, Sleep, Sleep, Until, Await, Answer, Draw, Publish, Tag, Sync, Undo, Undo, Look, Nested}
 	trees  = []Kind{Go, Go, Group, First, Map, Map, MapSeq, Child, Child, Cleanup, Cleanup, Block}
 	ends   = []Kind{Fail, Panic, Exit}
 )
@@ -227,6 +228,17 @@ func (g *Generator) node(budget *int, at place) Node {
 		n.Fails = g.rng.IntN(n.Max + 1)
 		n.For = pick(g, 0, 0, 100*time.Millisecond, 5*time.Second)
 		n.How = pick(g, "", "", "", "", ByBlock, ByType)
+	case Transact:
+		n.Max = g.rng.IntN(4) + 1
+		n.Fails = pick(g, 0, 0, g.rng.IntN(n.Max+1))
+		n.For = pick(g, 0, 0, 0, 100*time.Millisecond, time.Second, 5*time.Second, 40*time.Second)
+		n.How = pick(g, "", "", "", "", ByTell, ByBlock, ByType, ByPanic, ByExit, ByDeaf)
+		if n.How == ByTell {
+			n.For = min(n.For, time.Second)
+		}
+		if *budget > 0 && g.chance(25) {
+			n.Body = g.program(budget, place{depth: at.depth + 1})
+		}
 	case Sleep, Until:
 		n.For = pick(g, 0, time.Second, 15*time.Second, 70*time.Second, 3*time.Minute)
 	case Await:
@@ -270,7 +282,7 @@ func (g *Generator) node(budget *int, at place) Node {
 }
 
 // calls are what faults can meet besides writes of events.
-var calls = []string{"claim", "beat", "load", "list", "executors", "row", "queue", "schedule", "schedules"}
+var calls = []string{"claim", "beat", "load", "list", "executors", "row", aBegin, "queue", "schedule", "schedules"}
 
 // common are events that nearly every world has; more are learnt.
 var common = []string{"workflow_created", "step_completed", "workflow_completed", "attempt_failed", "timer_set", "wait_requested", "child_started", "item_completed", "step_started"}
@@ -342,6 +354,9 @@ func (g *Generator) mutate(w World) World {
 			p.oneAsDerived()
 			w.Program = p // a run with compensations must not continue with a new input
 		}
+	}
+	if w.Program.has(Transact) && g.chance(30) {
+		w.Faults = append(slices.Clip(w.Faults), g.ofTransaction())
 	}
 	return w
 }

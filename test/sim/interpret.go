@@ -57,13 +57,13 @@ var exits = fate{fails: true, breaks: true}
 // fate of a node, Handled or not.
 func (n *Node) fate(shaken bool) fate {
 	switch n.Do {
-	case Step, Relaxed, Long, Draw, Retry, Progress, Seek, Settled:
+	case Step, Relaxed, Long, Draw, Retry, Progress, Seek, Settled, Transact:
 		switch {
 		case n.Fails > 0 && n.How == ByExit:
 			return exits
 		case n.Fails >= n.attempts():
 			return fate{fails: true}
-		case n.Do == Progress && n.How == ByBlock:
+		case (n.Do == Progress || n.Do == Transact) && n.How == ByBlock:
 			return fate{succeeds: true, fails: true} // a slow store may use up the time of an attempt
 		}
 		return fate{succeeds: true}
@@ -138,7 +138,7 @@ func (w *World) shaken() bool {
 // could not wait for.
 func (w *World) slow() bool {
 	for _, f := range w.Faults {
-		if f.Do == SlowBefore || f.Do == SlowAfter || f.Do == Stuck {
+		if f.Do == SlowBefore || f.Do == SlowAfter || f.Do == Stuck || f.Do == Late {
 			return true
 		}
 	}

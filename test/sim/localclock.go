@@ -150,7 +150,7 @@ func pauses(n int) time.Duration { return min(time.Second<<(n-1), 4*time.Second)
 // askPause checks that an attempt does not begin before the pause after the failure before it
 // is over, by the store's clock. The ledger's mutex is held.
 func (l *ledger) askPause(b *bodyBook, a durable.AttemptInfo, n *Node, at string) {
-	if b.failedAt == 0 || a.Number < 2 || n.Do != Retry && n.Do != Progress && n.Do != Nested || l.sim.world.clocksDiffer() || l.sim.world.slow() {
+	if b.failedAt == 0 || a.Number < 2 || n.Do != Retry && n.Do != Progress && n.Do != Nested && n.Do != Transact || l.sim.world.clocksDiffer() || l.sim.world.slow() {
 		return
 	}
 	if waited := l.sim.now().Sub(b.failedAt); waited < pauses(a.Number-1)-tolerance {

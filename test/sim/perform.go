@@ -119,6 +119,8 @@ func (x *pass) call(ctx context.Context, scope, path string, n *Node) (string, e
 		return durable.Step(ctx, name, x.body(path, n), durable.LongOperation())
 	case Retry, Progress, Nested:
 		return durable.Retry(ctx, name, n.policy(), x.body(path, n))
+	case Transact:
+		return x.transact(ctx, name, path, n)
 	case Seek:
 		return durable.Seek(ctx, name, n.policy(), x.body(path, n), accepted)
 	case Once:

@@ -91,6 +91,9 @@ func (w *World) fields() (small []string) {
 	if w.Yield != 0 {
 		small = append(small, fmt.Sprint("Yield: ", w.Yield))
 	}
+	if w.OneWriter {
+		small = append(small, "OneWriter: true")
+	}
 	if w.Names != 0 {
 		small = append(small, fmt.Sprint("Names: ", w.Names))
 	}

@@ -20,8 +20,9 @@ const (
 	Retry    Kind = "retry"    // fails Fails times; Max attempts
 	Progress Kind = "progress" // a Retry whose body saves progress
 	Once     Kind = "once"
-	Settled  Kind = "settled" // a Once whose effect Reconcile asks for
-	Seek     Kind = "seek"    // a Retry whose check refuses Fails results
+	Settled  Kind = "settled"  // a Once whose effect Reconcile asks for
+	Seek     Kind = "seek"     // a Retry whose check refuses Fails results
+	Transact Kind = "transact" // a Retry that writes an effect in a transaction of the store, and starts a run of its Body there
 	Sleep    Kind = "sleep"
 	Until    Kind = "until"  // SleepUntil
 	Await    Kind = "await"  // a signal of its own name; For is its time-out, 0: none
@@ -56,6 +57,7 @@ const (
 	ByBlock = "block" // until its context ends; Retry then has a Timeout
 	ByDeaf  = "deaf"  // takes For whatever becomes of its context, and does not fail
 	ByLeave = "leave" // of a Child: it is abandoned, and nobody waits for it
+	ByTell  = "tell"  // of a Transact: it sends its run a signal in the transaction, and fails by an error
 	ByType  = "type"  // by an error of a registered type that panics when it is read back
 )
 
@@ -81,7 +83,7 @@ type Node struct {
 // isBody reports whether a node runs a body of a step.
 func (n *Node) isBody() bool {
 	switch n.Do {
-	case Step, Relaxed, Long, Retry, Progress, Once, Settled, Seek, Draw, Nested:
+	case Step, Relaxed, Long, Retry, Progress, Once, Settled, Seek, Draw, Nested, Transact:
 		return true
 	}
 	return false
@@ -89,7 +91,7 @@ func (n *Node) isBody() bool {
 
 // returnsErrors reports whether the body of a node returns errors that say errOfBody.
 func (n *Node) returnsErrors() bool {
-	return n.isBody() && (n.How == "" || n.How == ByDeaf) && n.Do != Nested
+	return n.isBody() && (n.How == "" || n.How == ByDeaf || n.How == ByTell) && n.Do != Nested
 }
 
 // rides reports whether the outcome of a node's call is recorded with the next write of its
@@ -106,7 +108,7 @@ func (p Program) deaf() (deaf bool) {
 
 // attempts returns how many attempts the policy of a node allows.
 func (n *Node) attempts() int {
-	if n.Do == Retry || n.Do == Progress || n.Do == Seek {
+	if n.Do == Retry || n.Do == Progress || n.Do == Seek || n.Do == Transact {
 		return max(n.Max, 1)
 	}
 	return 1

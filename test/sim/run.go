@@ -59,6 +59,7 @@ type sim struct {
 	world   World
 	data    *memory.Store
 	ledger  *ledger
+	txs     *transactions
 	clock   *clock
 	line    *lineBook
 	ticks   *tickBook
@@ -166,6 +167,7 @@ func (s *sim) play() {
 	s.began = time.Now()
 	s.clock = &clock{began: s.began, drift: s.world.Drift}
 	s.data = memory.OpenAt(s.clock.now)
+	s.txs = newTransactions(s) // its channels are those of the bubble
 	for range max(1, s.world.Engines) {
 		s.boot()
 	}

@@ -83,6 +83,9 @@ func smallerWorlds(w World) (all []World) {
 	if w.Yield != 0 {
 		add(func(v *World) { v.Yield = 0 })
 	}
+	if w.OneWriter {
+		add(func(v *World) { v.OneWriter = false })
+	}
 	if w.Names != 0 {
 		add(func(v *World) { v.Names = 0 })
 	}

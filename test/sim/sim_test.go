@@ -16,7 +16,7 @@ func TestOneOfEach(t *testing.T) {
 	sim.Run(t, sim.World{Engines: 2, Program: sim.Program{
 		{Do: sim.Step, For: 100 * time.Millisecond},
 		{Do: sim.Retry, Fails: 2, Max: 3},
-		{Do: sim.Once}, {Do: sim.Relaxed}, {Do: sim.Long}, {Do: sim.Progress, Fails: 1, Max: 3}, {Do: sim.Draw}, {Do: sim.Publish}, {Do: sim.Tag},
+		{Do: sim.Once}, {Do: sim.Transact, Fails: 1, Max: 2, How: sim.ByTell, Body: sim.Program{{Do: sim.Step}}}, {Do: sim.Relaxed}, {Do: sim.Long}, {Do: sim.Progress, Fails: 1, Max: 3}, {Do: sim.Draw}, {Do: sim.Publish}, {Do: sim.Tag},
 		{Do: sim.Sleep, For: 20 * time.Second},
 		{Do: sim.Await, For: time.Minute},
 		{Do: sim.Await},

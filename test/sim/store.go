@@ -27,8 +27,9 @@ type link struct {
 // cut ends it.
 func (l *link) cut() {
 	l.mu.Lock()
-	defer l.mu.Unlock()
 	l.dead = true
+	l.mu.Unlock()
+	l.process.sim.txs.dropAll(l)
 }
 
 func (l *link) isDead() bool {
@@ -40,10 +41,11 @@ func (l *link) isDead() bool {
 // cutFor takes the connection away for a while.
 func (l *link) cutFor(d time.Duration) {
 	l.mu.Lock()
-	defer l.mu.Unlock()
 	if until := time.Now().Add(d); until.After(l.until) {
 		l.until = until
 	}
+	l.mu.Unlock()
+	l.process.sim.txs.dropAll(l)
 }
 
 // heal gives the connection back.
@@ -81,6 +83,12 @@ func (l *link) down() error {
 
 // call makes a call that can be addressed by these names.
 func (l *link) call(ctx context.Context, forward func() error, names ...string) error {
+	return l.callOr(ctx, forward, nil, names...)
+}
+
+// callOr is call with faults of its own: other, which may be nil, reports whether a fault is one
+// of them, and what it does.
+func (l *link) callOr(ctx context.Context, forward func() error, other func(f *Fault) (bool, error), names ...string) error {
 	if d := l.process.own.rest(); d > 0 && !l.isDead() { // a machine that is suspended sends nothing
 		if err := stand(ctx, d); err != nil {
 			return err
@@ -98,6 +106,11 @@ func (l *link) call(ctx context.Context, forward func() error, names ...string) 
 	if f == nil {
 		return forward()
 	}
+	if other != nil {
+		if met, err := other(f); met {
+			return err
+		}
+	}
 	return l.harm(ctx, f, forward)
 }
 
@@ -108,11 +121,17 @@ func (l *link) Commit(ctx context.Context, batch []store.Change) []error {
 		if l.denies() {
 			return errDenied
 		}
+		done, err := s.txs.turn(ctx, runsOf(batch)...)
+		if err != nil {
+			return err
+		}
+		defer done()
 		s.order.Lock()
 		defer s.order.Unlock()
 		errs = l.Store.Commit(ctx, batch)
 		for i := range batch {
 			if errs[i] == nil {
+				s.askBare(&batch[i])
 				s.committed(&batch[i])
 				s.parks(l.process, &batch[i])
 			}
@@ -128,6 +147,17 @@ func (l *link) Commit(ctx context.Context, batch []store.Change) []error {
 		}
 	}
 	return errs
+}
+
+// runsOf returns the runs that a batch writes to; there is one at least.
+func runsOf(batch []store.Change) (runs []string) {
+	for i := range batch {
+		runs = append(runs, batch[i].RunID)
+		for j := range batch[i].Send {
+			runs = append(runs, batch[i].Send[j].To)
+		}
+	}
+	return runs
 }
 
 // typesOf returns the types of the events of a batch, each once.
@@ -157,6 +187,11 @@ func typesOf(batch []store.Change) (names []string) {
 func (l *link) Claim(ctx context.Context, c store.Claim) (rows []store.Run, err error) {
 	err = l.call(ctx, func() error {
 		s := l.process.sim
+		done, err := s.txs.turn(ctx)
+		if err != nil {
+			return err
+		}
+		defer done()
 		s.order.Lock()
 		defer s.order.Unlock()
 		if rows, err = l.Store.Claim(ctx, c); err == nil {

@@ -5,23 +5,24 @@ import "time"
 // A World is everything that decides what happens. The zero value of each field but
 // Program is the quiet one.
 type World struct {
-	Engines  int           // that are open at the beginning; 0: one
-	Runs     int           // roots that are started; 0: one
-	Unload   time.Duration // Options.UnloadAfter; 0: the default
-	Deadline time.Duration // of the root runs; 0: none
-	Grace    time.Duration // Options.Grace; 0: none
-	Drift    int           // how much faster the store's clock goes, in parts of a million
-	Clocks   []Clock       // of the processes, counted round; nil: they are right
-	Pace     uint64        // what the times are made of that calls to the store take; 0: they take none
-	Yield    uint64        // what decides when goroutines make way for others at one moment; 0: they do not
-	Names    int           // how many bytes the name of a call has at least in a key
-	Queue    *Queue        // that the root runs wait in; nil: none
-	Release  Release       // how its second build differs
-	Begin    Beginning     // of the root runs
-	Schedule *Schedule     // that starts runs beside them; nil: none
-	Program  Program       // of each root run
-	Faults   []Fault
-	Acts     []Act
+	Engines   int           // that are open at the beginning; 0: one
+	Runs      int           // roots that are started; 0: one
+	Unload    time.Duration // Options.UnloadAfter; 0: the default
+	Deadline  time.Duration // of the root runs; 0: none
+	Grace     time.Duration // Options.Grace; 0: none
+	Drift     int           // how much faster the store's clock goes, in parts of a million
+	Clocks    []Clock       // of the processes, counted round; nil: they are right
+	Pace      uint64        // what the times are made of that calls to the store take; 0: they take none
+	Yield     uint64        // what decides when goroutines make way for others at one moment; 0: they do not
+	Names     int           // how many bytes the name of a call has at least in a key
+	OneWriter bool          // while a transaction of a step is open, nobody else writes
+	Queue     *Queue        // that the root runs wait in; nil: none
+	Release   Release       // how its second build differs
+	Begin     Beginning     // of the root runs
+	Schedule  *Schedule     // that starts runs beside them; nil: none
+	Program   Program       // of each root run
+	Faults    []Fault
+	Acts      []Act
 }
 
 // A Fault is what happens to one call of the store. Calls of all processes count.
