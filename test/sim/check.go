@@ -194,7 +194,7 @@ func (s *sim) fateOf(row *store.Run) (Program, fate) {
 		return nil, fate{succeeds: true, fails: true}
 	}
 	p := s.world.Program.at(path)
-	return p, p.fate(s.world.shaken()).apart()
+	return p, p.fate(s.shakes(row.ID)).apart()
 }
 
 // judgeLog checks what Verify does not know: what was seen to be committed is there as it

@@ -134,6 +134,12 @@ func (w *World) shaken() bool {
 	return w.Engines > 1 || w.Release != Unchanged
 }
 
+// shakes reports whether a body of a run may be ended, or have been under way when the run was
+// copied.
+func (s *sim) shakes(run string) bool {
+	return s.world.shaken() || strings.HasPrefix(run, copyOf(""))
+}
+
 // slow reports whether the store of a world stands still at times: Close then says what it
 // could not wait for.
 func (w *World) slow() bool {

@@ -134,7 +134,7 @@ func (x *pass) saw(scope, path string, n *Node, v string, err error) {
 
 // expects checks a result against what the program says.
 func (x *pass) expects(path string, n *Node, class, v string, err error) {
-	f := n.fate(x.sim.world.shaken())
+	f := n.fate(x.sim.shakes(x.run))
 	switch class {
 	case "":
 		if !f.succeeds && !(x.sim.mayStop(x.run) && (n.Body.handles() || n.Then.handles())) {
