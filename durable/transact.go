@@ -235,11 +235,11 @@ func (t *transaction) commit(w *commit.Write, rival store.Event) error {
 		r.recordedOnce.Do(func() { close(r.recorded) })
 		t.again = true
 		return &vainError{err}
-	case !tried, r.dead.Load() != nil, definite(err), errors.Is(err, ErrClosed):
+	case !tried, definite(err), errors.Is(err, ErrClosed), errors.Is(err, ErrUnavailable):
 		t.undo(nil)
 		return err
 	}
-	return &vainError{err}
+	return &vainError{err} // of a run that was stopped meanwhile, too: why it was stopped is what its function is told
 }
 
 // repeats reports whether the attempt is made again without counting.

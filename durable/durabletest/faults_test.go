@@ -238,3 +238,27 @@ func TestATransactionThatIsFoundIsAcknowledgedByTheStore(t *testing.T) {
 		"slow: commit step_completed pay of r",
 	}, s.Happened())
 }
+
+// What the database says of a commit is no outcome of the step: the function would take it for one.
+func TestAFunctionIsToldThatItsRunStopsAndNotWhatBecameOfATransaction(t *testing.T) {
+	db, err := sqlite.Open(filepath.Join(t.TempDir(), "app.db"))
+	require.NoError(t, err)
+	s := durabletest.Faults(db, durabletest.Fault{Do: durabletest.Refused, On: "commit in transaction", Step: "pay"})
+	begun, told := make(chan struct{}), make(chan error, 1)
+	wf := durable.Define("w", func(ctx context.Context, _ int) (int, error) {
+		v, err := durable.Transact(ctx, "pay", func(ctx context.Context, _ *sql.Tx) (int, error) {
+			close(begun)
+			<-ctx.Done()
+			return 1, nil
+		})
+		told <- err
+		return v, err
+	})
+	eng, err := durable.Open(t.Context(), s, durable.Options{Workflows: []durable.Definition{wf}, Grace: -1, Logger: slog.New(slog.DiscardHandler)})
+	require.NoError(t, err)
+	_, err = wf.Start(durable.NewContext(t.Context(), eng), "r", 0)
+	require.NoError(t, err)
+	<-begun
+	require.NoError(t, eng.Close())
+	require.ErrorIs(t, <-told, durable.ErrShutdown)
+}

@@ -177,7 +177,7 @@ func (s *sim) judgeEffects(row *store.Run) {
 }
 
 // judgeStarts checks that what transactions have started is there if they were committed, and
-// otherwise not, and that none is left open.
+// otherwise not.
 func (s *sim) judgeStarts(rows []store.Run) {
 	s.txs.mu.Lock()
 	defer s.txs.mu.Unlock()
@@ -190,8 +190,20 @@ func (s *sim) judgeStarts(rows []store.Run) {
 			s.fail("%s was started in a transaction that was rolled back, and is there", id)
 		}
 	}
+}
+
+// askOpen checks that a process that was closed has ended its transactions. A body that ignores
+// its context may still be in one.
+func (s *sim) askOpen(p *process) {
+	if p.isDead() || s.world.Program.deaf() {
+		return
+	}
+	s.txs.mu.Lock()
+	defer s.txs.mu.Unlock()
 	for _, t := range s.txs.open {
-		s.fail("p%d has left a transaction open", t.link.process.n)
+		if t.link == p.link {
+			s.fail("p%d is closed and has left a transaction open", p.n)
+		}
 	}
 }
 

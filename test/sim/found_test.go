@@ -276,3 +276,15 @@ func TestARunThatIsCreatedWhileALeaseIsInDoubtIsExecuted(t *testing.T) {
 		Acts: []sim.Act{{Do: "close", After: 100 * time.Millisecond}},
 	})
 }
+
+// A transaction was rolled back by the database while its run was being paused. The function got the
+// words of the database as the outcome of the step.
+func TestAFunctionIsNotToldThatATransactionWasRolledBackAsItsRunIsPaused(t *testing.T) {
+	for _, do := range []sim.Harm{sim.Conflict, sim.Cut} {
+		sim.Run(t, sim.World{
+			Program: sim.Program{{Do: "transact", Max: 1, For: 40 * time.Second}},
+			Faults:  []sim.Fault{{On: "transact", Nth: 1, Do: do, For: 100 * time.Millisecond}},
+			Acts:    []sim.Act{{Do: "pause"}},
+		})
+	}
+}

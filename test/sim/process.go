@@ -181,6 +181,9 @@ func (p *process) close(eng *durable.Engine) {
 	if took := time.Since(began); took > 10*time.Minute {
 		p.sim.fail("Close of p%d took %s", p.n, took)
 	}
+	if err == nil {
+		p.sim.askOpen(p)
+	}
 	p.link.cut()
 }
 

@@ -87,7 +87,7 @@ func (l *link) BeginTx(ctx context.Context) (store.Tx, error) {
 		all.mu.Lock()
 		defer all.mu.Unlock()
 		all.open[t.handle] = t
-		t.limit = time.AfterFunc(idle, t.drop)
+		t.limit = time.AfterFunc(idle, t.times)
 		return nil
 	}, aBegin)
 	if err == nil {
@@ -171,6 +171,14 @@ func (t *transaction) end() bool {
 		<-t.all.writer
 	}
 	return true
+}
+
+// times rolls back a transaction that nobody ends.
+func (t *transaction) times() {
+	if s := t.all.sim; !s.world.slow() && !t.link.isDead() {
+		s.fail("p%d has a transaction open for %s", t.link.process.n, idle)
+	}
+	t.drop()
 }
 
 // dropAll rolls back what a process has open.
