@@ -288,3 +288,13 @@ func TestAFunctionIsNotToldThatATransactionWasRolledBackAsItsRunIsPaused(t *test
 		})
 	}
 }
+
+// The store has one writer. What had been stashed was written before a transaction was begun, without
+// the row, which said for as long as the transaction was open that the run waits.
+func TestTheRowOfARunAgreesWithItsLogWhileATransactionIsOpen(t *testing.T) {
+	sim.Run(t, sim.World{
+		OneWriter: true,
+		Program:   sim.Program{{Do: "tag"}, {Do: "sleep"}, {Do: "transact", For: time.Second}},
+		Acts:      []sim.Act{{On: "attributes_set", Nth: 1, Do: "verify", After: 500 * time.Millisecond}},
+	})
+}

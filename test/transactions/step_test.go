@@ -7,11 +7,13 @@ import (
 	"runtime"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/jmoiron/sqlx"
 	"github.com/stretchr/testify/require"
 
 	"github.com/holdfast-dev/holdfast/durable"
+	"github.com/holdfast-dev/holdfast/operate"
 	"github.com/holdfast-dev/holdfast/store"
 	"github.com/holdfast-dev/holdfast/store/memory"
 )
@@ -152,4 +154,24 @@ func TestAStoreWithoutTransactionsSaysSo(t *testing.T) {
 	require.ErrorIs(t, err, durable.ErrNoTransactions)
 	require.ErrorIs(t, durable.Signal(ctx, "r", "x", 1, durable.InTx(tx)), durable.ErrNoTransactions)
 	require.Nil(t, store.CapabilitiesOf(st).Transactor)
+}
+
+// What the run has done before is in the log while the transaction is open, and its row has to go
+// with it.
+func TestTheRowOfARunAgreesWithItsLogWhileATransactionIsOpen(t *testing.T) {
+	onEach(t, func(t *testing.T, b *bank) {
+		var found operate.Verification
+		wf := durable.Define("w", func(ctx context.Context, _ int) (int, error) {
+			if err := durable.Sleep(ctx, 20*time.Millisecond); err != nil {
+				return 0, err
+			}
+			return durable.Transact(ctx, "move", func(_ context.Context, tx *sqlx.Tx) (n int, err error) {
+				found, err = operate.On(b.last).Verify(t.Context(), "r")
+				return 1, err
+			})
+		})
+		_, err := wf.Run(b.engine(t, durable.Options{Workflows: []durable.Definition{wf}}), "r", 0)
+		require.NoError(t, err)
+		require.Empty(t, found.Findings)
+	})
 }
