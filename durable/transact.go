@@ -110,6 +110,7 @@ func (t *transaction) begin(ctx context.Context) (handle any, err error) {
 		t.since = time.Now()
 	}
 	r := t.step.call.scope.run
+	defer r.bodies.asks()()
 	can := store.CapabilitiesOf(r.eng.store).Transactor
 	if can == nil {
 		return nil, Permanent(ErrNoTransactions)
@@ -162,8 +163,12 @@ func (t *transaction) undo(err error) {
 		return
 	}
 	t.again = err != nil && t.tx.Again(err)
-	if err := t.tx.Rollback(); err != nil {
-		t.step.call.scope.run.logLine(slog.LevelWarn, "durable: a transaction could not be rolled back; the database does so itself", slog.String("step", t.step.call.key), slog.Any("error", err))
+	r := t.step.call.scope.run
+	answered := r.bodies.asks()
+	err = t.tx.Rollback()
+	answered()
+	if err != nil {
+		r.logLine(slog.LevelWarn, "durable: a transaction could not be rolled back; the database does so itself", slog.String("step", t.step.call.key), slog.Any("error", err))
 	}
 	t.tx = nil
 	t.release()

@@ -298,3 +298,13 @@ func TestTheRowOfARunAgreesWithItsLogWhileATransactionIsOpen(t *testing.T) {
 		Acts:      []sim.Act{{On: "attributes_set", Nth: 1, Do: "verify", After: 500 * time.Millisecond}},
 	})
 }
+
+// The store did not answer the beginning of a transaction. Close said that the code of the step ignores
+// its context, which had not begun.
+func TestCloseDoesNotBlameABodyWhoseTransactionDoesNotBegin(t *testing.T) {
+	sim.Run(t, sim.World{
+		Program: sim.Program{{Do: "transact", Max: 1}},
+		Faults:  []sim.Fault{{On: "begin", Nth: 1, Do: "stuck", For: 90 * time.Second}},
+		Acts:    []sim.Act{{Do: "close", After: 15 * time.Second}},
+	})
+}
