@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"strings"
 	"testing"
 	"time"
 
@@ -268,5 +269,71 @@ func TestAPersonIsToldWhyARunShouldNotBeResumed(t *testing.T) {
 		var unreadable *durable.UndecodableError
 		require.ErrorAs(t, resume("full", operate.ResumeOptions{}), &unreadable)
 		require.Equal(t, store.Failed, w.row("full").Status)
+	})
+}
+
+// Whoever answers late has not seen what came before: the end of the wait, a signal of its name, or
+// the next generation of the run.
+func TestAnAnswerIsRefusedOnceItsApprovalHasEndedOtherwise(t *testing.T) {
+	for name, ends := range map[string]func(w *world){
+		"by its time-out": func(*world) { pass(time.Minute) },
+		"by a signal": func(w *world) {
+			require.NoError(t, w.eng.Signal(w.ctx(), "r", "approve", true))
+			pass(time.Second)
+		},
+		"by a signal that is not taken yet": func(w *world) {
+			require.NoError(t, w.eng.Pause(w.ctx(), "r", ""))
+			pass(time.Second)
+			require.NoError(t, w.eng.Signal(w.ctx(), "r", "approve", true))
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			inWorld(t, func(t *testing.T, w *world) {
+				asking := durable.Define("asking", func(ctx context.Context, again bool) (bool, error) {
+					_, err := durable.Await[bool](ctx, "approve", durable.Prompt("Ship it?"), durable.Timeout(time.Minute))
+					if again {
+						return false, durable.Continue(ctx, false)
+					}
+					return err == nil, durable.Sleep(ctx, time.Hour)
+				})
+				w.serve(t, asking)
+				_, err := asking.Start(w.ctx(), "r", name == "by a signal")
+				require.NoError(t, err)
+				pass(time.Second)
+				op := operate.On(w.eng)
+				open, err := op.ApprovalsOf(w.ctx(), "r")
+				require.NoError(t, err)
+				require.Len(t, open, 1)
+				ends(w)
+				var late *operate.TooLateError
+				require.ErrorAs(t, op.Answer(w.ctx(), open[0], true), &late)
+			})
+		})
+	}
+}
+
+func TestAnApprovalWhoseKeyIsLongIsAnswered(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		long := strings.Repeat("n", store.MaxName)
+		asking := durable.Define("asking", func(ctx context.Context, _ string) (bool, error) {
+			oks, err := durable.Map(ctx, long, []int{0, 1}, durable.MapOptions{}, func(ctx context.Context, _ int) (bool, error) {
+				return durable.Await[bool](ctx, "approve", durable.Prompt("Ship it?"))
+			})
+			return err == nil && !oks[0] && oks[1], err
+		})
+		w.serve(t, asking)
+		h, err := asking.Start(w.ctx(), "r", "")
+		require.NoError(t, err)
+		pass(time.Second)
+		op := operate.On(w.eng)
+		open, err := op.ApprovalsOf(w.ctx(), "r")
+		require.NoError(t, err)
+		require.Len(t, open, 2)
+		for _, a := range open {
+			require.NoError(t, op.Answer(w.ctx(), a, strings.Contains(a.Key, "[1]")))
+		}
+		got, err := h.Wait(w.ctx())
+		require.NoError(t, err)
+		require.True(t, got)
 	})
 }

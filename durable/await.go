@@ -39,7 +39,7 @@ func Prompt(text string) AwaitOption {
 
 // Timeout limits the wait; without it, a wait has no limit. A wait that has timed out
 // returns an error that matches ErrTimeout, on replay too, even if a signal has come
-// since.
+// since. A signal that was durable before that counts.
 func Timeout(d time.Duration) AwaitOption {
 	return func(o *awaitOptions) { o.timeout, o.limited = d, true }
 }
@@ -203,9 +203,6 @@ func (a *awaiting) wait(ctx context.Context, s *scope) error {
 		return err
 	}
 	if m == nil {
-		if _, err := s.record(&c, store.Event{Type: store.WaitTimedOut, Data: history.Encode(&history.WaitEnd{Kind: a.kindSaid()})}); err != nil {
-			return err
-		}
 		a.trace(&c, began, telemetry.OutcomeTimedOut, nil)
 		return &TimeoutError{RunID: r.id, Key: c.key, After: a.timeout}
 	}
@@ -336,13 +333,21 @@ func (a *awaiting) open(c *call, wait *mail.Wait) (*store.Message, error) {
 	if a.kind == store.KindSignal {
 		r.inbox.Listen(wait)
 	}
-	for {
+	for tries := 0; ; {
 		late, err := s.waitFor(p, wait.Ready())
-		switch {
-		case err != nil:
+		if err != nil {
 			return nil, err
-		case late && !r.inbox.Withdraw(wait):
-			return nil, nil
+		}
+		if late {
+			if last, came := r.inbox.Withdraw(wait); !came {
+				if timedOut, err := a.timeOut(c, p, last, tries); timedOut || err != nil {
+					return nil, err
+				}
+				tries++
+				r.inbox.Again(wait)
+				r.inbox.fetch()
+				continue
+			}
 		}
 		if !r.inbox.Offered(wait) || a.accept(c, wait) {
 			return wait.Got(), nil
@@ -351,6 +356,23 @@ func (a *awaiting) open(c *call, wait *mail.Wait) (*store.Message, error) {
 			return nil, err
 		}
 	}
+}
+
+// timeOut records that the wait has timed out, unless the run has a message after the one with this
+// number: it may be for the wait, and its sender was told that it is durable.
+func (a *awaiting) timeOut(c *call, p *parking, last int64, tries int) (recorded bool, err error) {
+	s, r := c.scope, c.scope.run
+	w := &commit.Write{}
+	if tries < 10 { // however fast messages come that it does not want
+		w.Expect.Inbox, w.Alone = &last, true
+	}
+	r.waits.unpark(p)
+	_, err = s.recordWith(c, store.Event{Type: store.WaitTimedOut, Data: history.Encode(&history.WaitEnd{Kind: a.kindSaid()})}, w)
+	if w.Expect.Inbox == nil || !errors.Is(err, store.ErrFenced) {
+		return err == nil, err
+	}
+	r.waits.park(p)
+	return false, nil
 }
 
 // accept records a message that its sender has not recorded, with its receipt, in one change. If

@@ -5,9 +5,11 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/holdfast-dev/holdfast/durable"
 	"github.com/holdfast-dev/holdfast/internal/history"
+	"github.com/holdfast-dev/holdfast/internal/mail"
 	"github.com/holdfast-dev/holdfast/internal/payload"
 	"github.com/holdfast-dev/holdfast/store"
 )
@@ -73,7 +75,7 @@ func (e *TooLateError) Error() string {
 // with an error.
 //
 // Errors: durable.ErrNotFound; *durable.NotRunningError when the run has ended;
-// *TooLateError for an answer that is not the first; durable.ErrInvalid for JSON of the
+// *TooLateError for an answer that is not the first, or to what has ended; durable.ErrInvalid for JSON of the
 // wrong kind; *durable.EncodeError.
 func (op *Operator) Answer(ctx context.Context, a durable.Approval, value any) error {
 	if raw, ok := value.(json.RawMessage); ok && len(a.Sample) > 0 {
@@ -85,20 +87,70 @@ func (op *Operator) Answer(ctx context.Context, a durable.Approval, value any) e
 	if err != nil {
 		return err
 	}
-	h, err := op.store.Load(ctx, a.RunID, store.Cursor{NoEvents: true})
-	if errors.Is(err, store.ErrNotFound) {
-		return nil // it has taken the answer, ended, and was deleted
-	}
-	if err != nil {
+	counts, err := counts(ctx, op.store, &a, id)
+	switch {
+	case err != nil:
 		return fmt.Errorf("durable: answering %s of run %s: %w", a.Key, a.RunID, storeError(err))
-	}
-	for i := range h.Inbox {
-		if m := &h.Inbox[i]; m.Kind == store.KindSignal && m.Name == a.Answer {
-			if m.ID != id {
-				return &TooLateError{RunID: a.RunID, Key: a.Key}
-			}
-			return nil
-		}
+	case !counts:
+		return &TooLateError{RunID: a.RunID, Key: a.Key}
 	}
 	return nil
+}
+
+// counts reports whether the signal with this id was taken for the answer to a question, or is
+// going to be. So does a signal that is not there: its run has ended and was deleted.
+func counts(ctx context.Context, in store.Store, a *durable.Approval, id string) (bool, error) {
+	h, err := in.Load(ctx, a.RunID, store.Cursor{})
+	if errors.Is(err, store.ErrNotFound) {
+		return true, nil
+	}
+	if err != nil {
+		return false, err
+	}
+	at := slices.IndexFunc(h.Inbox, func(m store.Message) bool { return m.Kind == store.KindSignal && m.ID == id })
+	if at < 0 {
+		return true, nil
+	}
+	m := h.Inbox[at]
+	p, err := history.Read(a.RunID, h.Events, 16)
+	if err != nil {
+		return false, damaged(err)
+	}
+	if p.Taken[m.Seq] {
+		return true, nil
+	}
+	open, err := history.OpenWaits(h)
+	if err != nil {
+		return false, err
+	}
+	asks := slices.ContainsFunc(open, func(w store.Event) bool {
+		return w.Key == a.Key && (w.Seq == a.Seq || a.Seq == 0) && history.WaitKey(a.Key, h.Run.Branch) == m.Name
+	})
+	if asks {
+		before := *h
+		before.Inbox = h.Inbox[:at]
+		key, _ := mail.Taker(&m, open, &before, p)
+		return key == a.Key, nil
+	}
+	// An earlier generation, or what was taken back since, may have taken it.
+	if h, err = in.Load(ctx, a.RunID, store.Cursor{All: true}); errors.Is(err, store.ErrNotFound) {
+		return true, nil
+	}
+	if err != nil {
+		return false, err
+	}
+	for ev, err := range h.Events {
+		if err != nil {
+			return false, err
+		}
+		if ev.Type != store.SignalReceived {
+			continue
+		}
+		if d, err := history.Of[history.WaitEnd](&ev); err != nil {
+			return false, damaged(&history.Damage{RunID: a.RunID, Seq: ev.Seq, Err: err})
+		} else if d.Message == m.Seq {
+			return true, nil
+		}
+	}
+	return false, nil
 }

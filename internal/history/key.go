@@ -1,9 +1,12 @@
 package history
 
 import (
+	"crypto/sha256"
 	"fmt"
 	"strconv"
 	"strings"
+
+	"github.com/holdfast-dev/holdfast/store"
 )
 
 // The key of a durable call is its address in the history: the path of the scopes that
@@ -145,5 +148,12 @@ func SplitItem(key string) (name string, n int, ok bool) {
 // UndoScope is the path of the scope in which compensations run.
 const UndoScope = "~undo"
 
-// WaitKey is the signal name that answers one wait and no other.
-func WaitKey(key string, branch int32) string { return fmt.Sprintf("%s@%d", key, branch) }
+// WaitKey is the signal name that answers one wait and no other. A key may be longer than a name:
+// then it stands there by its hash.
+func WaitKey(key string, branch int32) string {
+	name := fmt.Sprintf("%s@%d", key, branch)
+	if len(name) <= store.MaxName {
+		return name
+	}
+	return fmt.Sprintf("%x@%d", sha256.Sum256([]byte(key)), branch)
+}

@@ -324,12 +324,20 @@ func of(key string, w history.Wait, branch int32) *Wait {
 }
 
 // Withdraw ends a wait that has timed out. It reports whether a message came at the same
-// moment, which then counts.
-func (b *Box) Withdraw(w *Wait) (came bool) {
+// moment, which then counts, and the number of the last message that was read.
+func (b *Box) Withdraw(w *Wait) (last int64, came bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.remove(w)
-	return w.got != nil
+	return b.last, w.got != nil
+}
+
+// Again lets a wait that was withdrawn wait again.
+func (b *Box) Again(w *Wait) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.insert(w)
+	b.offer(w)
 }
 
 // Settle notes that the messages received so far were acted on, up to one that stops

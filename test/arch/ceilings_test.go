@@ -14,11 +14,11 @@ import (
 // prints the figures of today. Lines, and references upward where there are many, are rounded up, so that a repair has room.
 var (
 	packageCeilings = map[string]struct{ files, lines, upward, longestFile, longestFunc int }{
-		"durable":          {86, 17620, 137, 530, 80},
-		"operate":          {29, 6010, 3, 545, 70},
+		"durable":          {86, 17640, 138, 530, 80},
+		"operate":          {29, 6080, 3, 545, 70},
 		"internal/claims":  {23, 3200, 6, 330, 47},
 		"internal/commit":  {16, 2240, 7, 380, 47},
-		"internal/history": {31, 5370, 10, 470, 80},
+		"internal/history": {31, 5400, 10, 470, 80},
 		"internal/payload": {12, 2580, 10, 530, 56},
 		"dashboard":        {9, 1100, 3, 240, 66},
 		"cli":              {36, 6430, 30, 390, 69},
