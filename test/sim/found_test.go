@@ -308,3 +308,16 @@ func TestCloseDoesNotBlameABodyWhoseTransactionDoesNotBegin(t *testing.T) {
 		Acts:    []sim.Act{{Do: "close", After: 15 * time.Second}},
 	})
 }
+
+// An answer was acknowledged, and its executor had no connection until the time limit had passed. The
+// wait timed out.
+func TestAnAnswerThatCameInTimeCountsThoughTheStoreWasAway(t *testing.T) {
+	for nth := range 4 {
+		sim.Run(t, sim.World{
+			Engines: 2,
+			Program: sim.Program{{Do: "approve", For: 15 * time.Second}},
+			Faults:  []sim.Fault{{On: "after act", Nth: 1 + nth, Do: "restart", For: 90 * time.Second}},
+			Acts:    []sim.Act{{On: "wait_requested", Nth: 1, Do: "answer unasked", After: 14 * time.Second, Run: 1}},
+		})
+	}
+}

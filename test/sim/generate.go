@@ -78,6 +78,9 @@ func (g *Generator) world() World {
 	if g.chance(12) {
 		g.begin(&w)
 	}
+	if g.chance(12) {
+		g.approvals(&w)
+	}
 	if g.chance(40) {
 		g.hurry(&w)
 	}
@@ -182,7 +185,7 @@ type place struct {
 func (p place) inner() place { return place{p.depth + 1, p.item} }
 
 var (
-	leaves = []Kind{Step, Step, Step, Relaxed, Long, Retry, Retry, Seek, Progress, Once, Settled, Transact, Transact, Sleep, Sleep, Until, Await, Answer, Draw, Publish, Tag, Sync, Undo, Undo, Look, Nested}
+	leaves = []Kind{Step, Step, Step, Relaxed, Long, Retry, Retry, Seek, Progress, Once, Settled, Transact, Transact, Sleep, Sleep, Until, Await, Answer, Approve, Draw, Publish, Tag, Sync, Undo, Undo, Look, Nested}
 	trees  = []Kind{Go, Go, Group, First, Map, Map, MapSeq, Child, Child, Cleanup, Cleanup, Block}
 	ends   = []Kind{Fail, Panic, Exit}
 )
@@ -241,7 +244,7 @@ func (g *Generator) node(budget *int, at place) Node {
 		}
 	case Sleep, Until:
 		n.For = pick(g, 0, time.Second, 15*time.Second, 70*time.Second, 3*time.Minute)
-	case Await:
+	case Await, Approve:
 		n.For = pick(g, 0, time.Second, 15*time.Second, 2*time.Minute)
 	case Answer:
 		n.For = pick(g, 0, time.Second, 15*time.Second, 2*time.Minute)

@@ -39,6 +39,7 @@ func (s *sim) askOwed() {
 		// child has ended, and its parent's next event is under way.
 		if rows := s.rows(); was == before && s.still(rows) {
 			s.askCarriedOut(rows)
+			s.askDesk(rows)
 			s.knock(rows)
 			return
 		}

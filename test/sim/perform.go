@@ -150,6 +150,8 @@ func (x *pass) call(ctx context.Context, scope, path string, n *Node) (string, e
 		return x.await(ctx, scope, path, n)
 	case Answer:
 		return x.answer(ctx, path, n)
+	case Approve:
+		return x.approve(ctx, scope, path, n)
 	case Drain:
 		return "", x.drain(ctx, path, n)
 	case Sync:

@@ -62,9 +62,11 @@ func (s *sim) boot() {
 	}
 	for try := 0; !p.isOver(); try++ {
 		ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
-		_, err := p.eng.Recover(ctx)
+		asked := s.unanswered()
+		rep, err := p.eng.Recover(ctx)
 		cancel()
 		if err == nil {
+			s.restored(&rep, asked)
 			return
 		}
 		if try == 1000 && !p.isOver() {

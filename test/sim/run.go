@@ -63,6 +63,7 @@ type sim struct {
 	clock   *clock
 	line    *lineBook
 	ticks   *tickBook
+	desk    *deskBook
 	ways    map[string]string // of the nodes of a Change, by path
 	verbose bool
 	began   time.Time
@@ -110,6 +111,7 @@ func newSim(w World) *sim {
 	s.ways = w.Program.ways()
 	s.line = &lineBook{last: map[string]turn{}, any: map[string]int{}, woken: map[string]bool{}, spared: map[string]bool{}}
 	s.ticks = &tickBook{decided: map[string]bool{}}
+	s.desk = newDeskBook()
 	return s
 }
 
@@ -374,6 +376,7 @@ func (s *sim) settle() {
 					_ = durable.Signal(ctx, row.ID, name, signalled)
 				}
 				s.askAll(i, row.ID, fmt.Sprint("late ", i))
+				s.answerAll(ctx, operate.On(p.engine()), row.ID)
 			}
 			if row.Parked() && row.Code != durable.CodeError {
 				// What only a person continues is continued by one.

@@ -40,6 +40,7 @@ func (s *sim) faultAt(names []string) *Fault {
 
 // committed notes what a commit has written.
 func (s *sim) committed(ch *store.Change) {
+	s.desk.mailed(s, ch.Send)
 	for i := range ch.Events {
 		s.wrote(ch.RunID, &ch.Events[i])
 	}
@@ -78,6 +79,7 @@ func (s *sim) wrote(run string, e *store.Event) {
 	due := s.due(string(e.Type))
 	s.mu.Unlock()
 	s.ledger.recorded(run, e)
+	s.desk.recorded(s, run, e)
 	if e.Type == store.WorkflowCreated {
 		s.askTick(run)
 	}
