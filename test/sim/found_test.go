@@ -312,11 +312,11 @@ func TestCloseDoesNotBlameABodyWhoseTransactionDoesNotBegin(t *testing.T) {
 // An answer was acknowledged, and its executor had no connection until the time limit had passed. The
 // wait timed out.
 func TestAnAnswerThatCameInTimeCountsThoughTheStoreWasAway(t *testing.T) {
-	for nth := range 4 {
+	for order := range 40 {
 		sim.Run(t, sim.World{
-			Engines: 2,
+			Engines: 2, Yield: uint64(order),
 			Program: sim.Program{{Do: "approve", For: 15 * time.Second}},
-			Faults:  []sim.Fault{{On: "after act", Nth: 1 + nth, Do: "restart", For: 90 * time.Second}},
+			Faults:  []sim.Fault{{On: "after act", Nth: 1 + order%4, Do: "restart", For: 90 * time.Second}},
 			Acts:    []sim.Act{{On: "wait_requested", Nth: 1, Do: "answer unasked", After: 14 * time.Second, Run: 1}},
 		})
 	}
