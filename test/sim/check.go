@@ -60,6 +60,7 @@ func (s *sim) judge() {
 		}
 	}
 	s.judgeStarts(rows)
+	s.judgeDebounce(known)
 	for _, id := range s.roots() {
 		if s.ledger.run(id).started && !known[id] && !s.hasAct(CleanUp) {
 			s.fail("the start of %s was acknowledged, and it is not there", id)

@@ -19,6 +19,7 @@
 //	begin.go      how root runs are started; carry.go copies, verifies and mends them while they go on
 //	ask.go        requests and their answers, what runs publish, and effects that Reconcile asks for
 //	approve.go    runs that ask people for approvals, and people who answer them
+//	debounce.go   starts that become one run, and what must hold of them
 //	deploy.go     a second build of the program, rolled forth and back; which runs fit which
 //	ledger.go     what bodies did and calls returned; told.go what people were told
 //	peace.go      what must hold when nobody gives the runs anything

@@ -78,6 +78,9 @@ func (g *Generator) world() World {
 	if g.chance(12) {
 		g.begin(&w)
 	}
+	if g.chance(9) && w.Release != ByVersion { // whose starts of two versions are no one run
+		g.stream(&w)
+	}
 	if g.chance(12) {
 		g.approvals(&w)
 	}

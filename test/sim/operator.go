@@ -240,6 +240,8 @@ func (s *sim) operate(ctx context.Context, eng *durable.Engine, a *Act, id strin
 		return err
 	case PauseQueue, ResumeQueue, PauseSchedule, ResumeSchedule, Trigger:
 		return s.operateLine(ctx, op, a)
+	case CancelStart:
+		return s.cancelStart(ctx, eng)
 	case AnswerAsked, AnswerTwice, AnswerUnasked, AnswerLate:
 		return s.operateDesk(ctx, op, a, id)
 	case CleanUp:

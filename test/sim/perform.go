@@ -14,6 +14,8 @@ import (
 type Input struct {
 	Path string `json:"path,omitempty"`
 	Gen  int    `json:"gen,omitempty"`
+
+	Start int `json:"start,omitempty"` // of a Debounce: its number
 }
 
 // signalled is the value of every signal.
@@ -30,6 +32,7 @@ func (s *sim) ref() *durable.Workflow[Input, string] {
 func (s *sim) workflow(p *process, o ...durable.DefineOption) *durable.Workflow[Input, string] {
 	return durable.Define(workflowName, func(ctx context.Context, in Input) (string, error) {
 		s.performs(durable.RunID(ctx), in.Path)
+		s.bounces.executes(s, durable.RunID(ctx), in)
 		x := s.ledger.pass(p, durable.RunID(ctx), in.Gen, durable.RunVersion(ctx))
 		prefix := in.Path
 		if prefix != "" {

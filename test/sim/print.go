@@ -30,6 +30,9 @@ func (w World) Test(why string) string {
 	if w.Schedule != nil {
 		fmt.Fprintf(&b, "\t\tSchedule: %s,\n", w.Schedule.literal())
 	}
+	if w.Debounce != nil {
+		fmt.Fprintf(&b, "\t\tDebounce: %s,\n", w.Debounce.literal())
+	}
 	if len(w.Program) > 0 {
 		fmt.Fprintf(&b, "\t\tProgram: %s,\n", w.Program.literal("\t\t"))
 	}

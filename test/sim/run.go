@@ -64,6 +64,7 @@ type sim struct {
 	line    *lineBook
 	ticks   *tickBook
 	desk    *deskBook
+	bounces *bounceBook
 	ways    map[string]string // of the nodes of a Change, by path
 	verbose bool
 	began   time.Time
@@ -111,7 +112,7 @@ func newSim(w World) *sim {
 	s.ways = w.Program.ways()
 	s.line = &lineBook{last: map[string]turn{}, any: map[string]int{}, woken: map[string]bool{}, spared: map[string]bool{}}
 	s.ticks = &tickBook{decided: map[string]bool{}}
-	s.desk = newDeskBook()
+	s.desk, s.bounces = newDeskBook(), newBounceBook()
 	return s
 }
 
@@ -175,6 +176,7 @@ func (s *sim) play() {
 	}
 	s.schedule()
 	s.start()
+	s.debounce()
 	s.disturbance()
 	s.calm()
 	s.quiesce()
@@ -272,7 +274,7 @@ func (s *sim) disturbance() {
 	for time.Since(s.began) < horizon {
 		time.Sleep(5 * time.Second)
 		synctest.Wait()
-		if s.failed() || s.timedActsDone() && s.ticked() && s.allEnded() {
+		if s.failed() || s.timedActsDone() && s.ticked() && s.streamed() && s.allEnded() {
 			return
 		}
 	}

@@ -111,6 +111,7 @@ func smallerWorlds(w World) (all []World) {
 		add(func(v *World) { v.Grace = 0 })
 	}
 	all = append(all, simplerLines(w)...)
+	all = append(all, lessDebounced(w)...)
 	for i, a := range w.Acts {
 		if a.Back > 0 {
 			add(func(v *World) { v.Acts = slices.Clone(w.Acts); v.Acts[i].Back-- })

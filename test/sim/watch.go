@@ -80,6 +80,7 @@ func (s *sim) wrote(run string, e *store.Event) {
 	s.mu.Unlock()
 	s.ledger.recorded(run, e)
 	s.desk.recorded(s, run, e)
+	s.bounces.recorded(s, run, e)
 	if e.Type == store.WorkflowCreated {
 		s.askTick(run)
 	}

@@ -20,6 +20,7 @@ type World struct {
 	Release   Release       // how its second build differs
 	Begin     Beginning     // of the root runs
 	Schedule  *Schedule     // that starts runs beside them; nil: none
+	Debounce  *Debounce     // starts beside them that become few runs; nil: none
 	Program   Program       // of each root run
 	Faults    []Fault
 	Acts      []Act
