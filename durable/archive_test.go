@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -387,6 +388,38 @@ func TestAStartFromAnExportGoesOnWhereTheRunWas(t *testing.T) {
 		require.NoError(t, durable.Signal(w.ctx(), "r", "answer-1", 1))
 		w.eventually("r", store.Completed)
 		require.True(t, slices.Equal(before, w.story("r")[:len(before)]))
+	})
+}
+
+// Its process dies in the middle of the import, and the other start had found the run there.
+func TestAStartFromAnExportIsNotBelievedWhileAnotherOneImportsTheRun(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		w.serve(t, asking())
+		_, err := asking().Start(w.ctx(), "r", 2)
+		require.NoError(t, err)
+		pass(time.Second)
+		var file bytes.Buffer
+		require.NoError(t, operate.On(w.eng).Export(w.ctx(), "r", &file))
+		w.crash()
+
+		w.data = memory.Open()
+		dying := w.open(t, durable.Options{Workflows: []durable.Definition{asking()}})
+		w.disk.cutBefore(store.WaitRequested)
+		w.boot(t, durable.Options{Workflows: []durable.Definition{asking()}})
+		var raced atomic.Bool
+		w.disk.tamper(func(batch []store.Change, forward func() []error) []error {
+			if batch[0].Create != nil && !raced.Swap(true) {
+				_, err := asking().Start(durable.NewContext(context.Background(), dying), "r", 2, operate.FromExport(file.Bytes()))
+				require.Error(t, err)
+			}
+			return forward()
+		})
+		_, err = asking().Start(w.ctx(), "r", 2, operate.FromExport(file.Bytes()))
+		require.NoError(t, err)
+		require.True(t, raced.Load())
+		require.Empty(t, w.row("r").Code, "it goes on")
+		w.eventually("r", store.Waiting)
+		_ = dying.Close() // its disk is gone
 	})
 }
 

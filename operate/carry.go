@@ -194,6 +194,9 @@ type importing struct {
 	have   map[int32]bool // branches that are written
 }
 
+// errOtherFile: an import waits for another file to go on.
+var errOtherFile = errors.New("the import of another file under this id has not finished")
+
 // unservedVersion is the version of a run while it is imported. No executor serves it, so
 // none claims the run whatever happens to its row.
 const unservedVersion = "(importing)"
@@ -301,7 +304,7 @@ func (in *importing) continueFrom(h *store.History) error {
 		in.done++
 	}
 	if !same {
-		return fmt.Errorf("the import of another file under this id has not finished; delete it first: %w", &store.ExistsError{RunID: h.Run.ID})
+		return fmt.Errorf("%w; delete it first: %w", errOtherFile, &store.ExistsError{RunID: h.Run.ID})
 	}
 	in.have = map[int32]bool{}
 	for _, b := range h.Branches {

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"time"
 
 	"github.com/holdfast-dev/holdfast/durable"
 	"github.com/holdfast-dev/holdfast/internal/desk"
@@ -34,31 +35,62 @@ func FromExport(file []byte) durable.StartOption {
 	}).(durable.StartOption)
 }
 
-// startFrom creates the run as the file has it, unless it exists.
+// startFrom creates the run as the file has it, unless it exists. Another start may be doing the
+// same, and its process may end before it is done: only a run that goes on is started.
 func startFrom(ctx context.Context, op *Operator, s *desk.Start, file []byte) error {
+	refused := false
+	for pause := time.Millisecond; ; pause = min(2*pause, time.Second) {
+		h, err := imported(ctx, op, s, file)
+		switch {
+		case err != nil:
+			return err
+		case h.Run.Code == durable.CodeImporting:
+		case h.Run.Status != store.Interrupted || h.Run.Code != durable.CodeImported:
+			return nil
+		default:
+			if _, err = op.Resume(ctx, s.RunID, ResumeOptions{}); err == nil || !errors.Is(err, durable.ErrNotResumable) || refused {
+				return ignore(err, durable.ErrNotResumable)
+			}
+			refused = true // perhaps because another start was faster
+		}
+		select {
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		case <-op.desk.Closed():
+			return durable.ErrClosed
+		case <-time.After(pause):
+		}
+	}
+}
+
+// imported returns the row of the run, which it imports if that is not done.
+func imported(ctx context.Context, op *Operator, s *desk.Start, file []byte) (*store.History, error) {
 	h, err := op.store.Load(ctx, s.RunID, store.Cursor{NoEvents: true})
+	if err == nil && h.Run.Code != durable.CodeImporting {
+		return h, nil
+	}
 	if err != nil && !errors.Is(err, store.ErrNotFound) {
-		return storeError(err)
+		return nil, storeError(err)
 	}
-	if err != nil || h.Run.Code == durable.CodeImporting {
-		if err := checkExport(op, s, file); err != nil {
-			return err
-		}
-		_, err = op.Import(ctx, bytes.NewReader(file), ImportOptions{})
-		if err != nil && !errors.Is(err, store.ErrExists) {
-			return err
-		}
-		if h, err = op.store.Load(ctx, s.RunID, store.Cursor{NoEvents: true}); err != nil {
-			return storeError(err)
-		}
+	if err := checkExport(op, s, file); err != nil {
+		return nil, err
 	}
-	if h.Run.Status != store.Interrupted || h.Run.Code != durable.CodeImported {
+	_, err = op.Import(ctx, bytes.NewReader(file), ImportOptions{})
+	if faster := errors.Is(err, store.ErrExists) || errors.Is(err, store.ErrFenced); err != nil && (!faster || errors.Is(err, errOtherFile)) {
+		return nil, err
+	}
+	if h, err = op.store.Load(ctx, s.RunID, store.Cursor{NoEvents: true}); err != nil {
+		return nil, storeError(err)
+	}
+	return h, nil
+}
+
+// ignore returns err unless it is of this kind.
+func ignore(err, kind error) error {
+	if errors.Is(err, kind) {
 		return nil
 	}
-	if _, err := op.Resume(ctx, s.RunID, ResumeOptions{}); err != nil && !errors.Is(err, durable.ErrNotResumable) {
-		return err // not resumable: another start was faster
-	}
-	return nil
+	return err
 }
 
 // checkExport returns why a file does not belong to a start.
