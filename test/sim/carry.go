@@ -61,7 +61,10 @@ func (s *sim) file(id string, file []byte) []byte {
 
 // finishImport imports the file of a run once more, whose import has not come to its end.
 func (s *sim) finishImport(ctx context.Context, p *process, row *store.Run) {
-	if row.Code == durable.CodeImporting {
+	if row.Code == durable.CodeImporting && isMoved(row.ID) {
+		err := s.startMoved(durable.NewContext(ctx, p.engine()), row.ID, s.file(row.ID, nil))
+		s.note("start of %s: %v", row.ID, err)
+	} else if row.Code == durable.CodeImporting {
 		err := s.imports(ctx, operate.On(p.engine()), row.ID, s.file(row.ID, nil))
 		s.note("import of %s: %v", row.ID, err)
 	}

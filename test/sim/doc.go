@@ -17,6 +17,7 @@
 //	localclock.go the clocks of each process, which drift, are set, and stand still; what must not depend on them
 //	operator.go   what people do to runs
 //	begin.go      how root runs are started; carry.go copies, verifies and mends them while they go on
+//	moved.go      starts runs from files that come from another store
 //	ask.go        requests and their answers, what runs publish, and effects that Reconcile asks for
 //	approve.go    runs that ask people for approvals, and people who answer them
 //	debounce.go   starts that become one run, and what must hold of them

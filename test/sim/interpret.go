@@ -127,7 +127,7 @@ func (w *World) shaken() bool {
 		}
 	}
 	for _, a := range w.Acts {
-		if a.Do == KillProcess || a.Do == SetClock || a.Do == Suspend || a.Do == Deploy || a.Do == CloseProcess || a.Do == PauseRun || a.Do == JumpBack {
+		if a.Do == KillProcess || a.Do == SetClock || a.Do == Suspend || a.Do == Deploy || a.Do == CloseProcess || a.Do == PauseRun || a.Do == JumpBack || a.Do == MoveRun {
 			return true
 		}
 	}

@@ -55,7 +55,7 @@ const AfterAct = "after act"
 
 // deeds lists them.
 func deeds() []Deed {
-	return []Deed{SendSignals, SendPoison, SendRequests, CancelRun, PauseRun, UnpauseRun, ResumeRun, ForkRun, JumpBack, EditStep, CopyRun, VerifyRun, RepairRun, RecoverRun, CleanUp, KillProcess, CloseProcess, OpenProcess}
+	return []Deed{SendSignals, SendPoison, SendRequests, CancelRun, PauseRun, UnpauseRun, ResumeRun, ForkRun, JumpBack, EditStep, CopyRun, MoveRun, VerifyRun, RepairRun, RecoverRun, CleanUp, KillProcess, CloseProcess, OpenProcess}
 }
 
 // reasonOfCancel is that of every cancel.
@@ -240,6 +240,11 @@ func (s *sim) operate(ctx context.Context, eng *durable.Engine, a *Act, id strin
 		return err
 	case PauseQueue, ResumeQueue, PauseSchedule, ResumeSchedule, Trigger:
 		return s.operateLine(ctx, op, a)
+	case MoveRun:
+		if s.world.Program.choosesIDs() {
+			return nil // as with a fork
+		}
+		return s.move(ctx, eng, a, id)
 	case CancelStart:
 		return s.cancelStart(ctx, eng)
 	case AnswerAsked, AnswerTwice, AnswerUnasked, AnswerLate:
