@@ -138,11 +138,31 @@ func (t *transaction) begin(ctx context.Context) (handle any, err error) {
 		}
 		return nil, err
 	}
+	if err := t.mayRun(ctx); err != nil {
+		_ = t.tx.Rollback() // of nothing
+		t.tx = nil
+		t.release()
+		return nil, err
+	}
 	t.begun = true
 	t.long = time.AfterFunc(longTransaction, func() {
 		r.logLine(slog.LevelWarn, "durable: a transactional step holds its transaction for long; others wait for the rows it has written, and with SQLite every writer does", slog.String("step", t.step.call.key), slog.Int64("after_ms", longTransaction.Milliseconds()))
 	})
 	return t.tx.Handle(), nil
+}
+
+// mayRun returns why the body must not run although it has a transaction: the store may have taken its
+// time, after the attempt was allowed to begin.
+func (t *transaction) mayRun(ctx context.Context) error {
+	r := t.step.call.scope.run
+	if ctx.Err() != nil {
+		return context.Cause(ctx)
+	}
+	if !r.eng.heart.Lease.Holds(time.Now()) {
+		t.again = true
+		return ErrLeaseExpired
+	}
+	return (logOwner{r}).Lost()
 }
 
 // isOpen reports whether the body had a transaction, with which the outcome is committed. What

@@ -262,3 +262,22 @@ func TestAFunctionIsToldThatItsRunStopsAndNotWhatBecameOfATransaction(t *testing
 	require.NoError(t, eng.Close())
 	require.ErrorIs(t, <-told, durable.ErrShutdown)
 }
+
+// The store answers the beginning of a transaction when the lease is over. Nobody has the transaction then,
+// and in SQLite it would keep everybody from writing.
+func TestATransactionWhoseBeginningIsAnsweredTooLateIsRolledBack(t *testing.T) {
+	db, err := sqlite.Open(filepath.Join(t.TempDir(), "app.db"))
+	require.NoError(t, err)
+	s := durabletest.Faults(db, durabletest.Fault{Do: durabletest.SlowAnswer, On: "transaction", Nth: 1, For: 2 * durable.MinLease})
+	wf := durable.Define("w", func(ctx context.Context, _ int) (int, error) {
+		return durable.Transact(ctx, "pay", func(ctx context.Context, _ *sql.Tx) (int, error) {
+			return durable.Attempt(ctx).Number, nil
+		})
+	})
+	eng, err := durable.Open(t.Context(), s, durable.Options{Workflows: []durable.Definition{wf}, Lease: durable.MinLease, Logger: slog.New(slog.DiscardHandler)})
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, eng.Close()) })
+	out, err := runOf(t, eng, wf, "r", 0)
+	require.NoError(t, err)
+	require.Equal(t, 1, out, "the attempt that did not begin does not count")
+}

@@ -197,8 +197,15 @@ func (f faultTransactor) CommitIn(ctx context.Context, tx any, c store.Change) e
 func (f faultTransactor) OneWriter() bool { return f.inner.OneWriter() }
 
 func (f faultTransactor) BeginTx(ctx context.Context) (store.Tx, error) {
-	tx, err := asked(ctx, f.FaultStore, "transaction", func() (store.Tx, error) { return f.inner.BeginTx(ctx) })
+	var tx store.Tx
+	err := f.call(ctx, "transaction", nil, func() (err error) {
+		tx, err = f.inner.BeginTx(ctx)
+		return err
+	})
 	if err != nil {
+		if tx != nil { // nobody has been told of it
+			_ = tx.Rollback()
+		}
 		return nil, err
 	}
 	return &faultTx{Tx: tx, f: f.FaultStore}, nil

@@ -321,3 +321,25 @@ func TestAnAnswerThatCameInTimeCountsThoughTheStoreWasAway(t *testing.T) {
 		})
 	}
 }
+
+// The store took its time with what comes before the body of a transactional step: the beginning of its
+// transaction, or what was to be written before. The lease ran out, or another process had the run.
+func TestABodyThatHasWaitedForItsTransactionBeginsWithTheLeaseOnly(t *testing.T) {
+	sim.Run(t, sim.World{
+		Program: sim.Program{{Do: "transact", Max: 1}},
+		Faults: []sim.Fault{
+			{On: "begin", Nth: 1, Do: "stuck", For: 45 * time.Second},
+			{On: "beat", Nth: 2, Do: "stuck", For: 90 * time.Second},
+		},
+	})
+	sim.Run(t, sim.World{
+		Engines: 3, Runs: 3, Unload: -1, Grace: 2 * time.Minute, Yield: 10696302560866094421,
+		Begin:    sim.Beginning{Bulk: true, Mail: true},
+		Schedule: &sim.Schedule{Overlap: 1, Missed: -1, Every: time.Minute},
+		Program: sim.Program{
+			{Do: "first", Body: sim.Program{{Do: "step"}}},
+			{Do: "map", Max: 1, Body: sim.Program{{Do: "transact", Max: 1}}},
+		},
+		Faults: []sim.Fault{{On: "first_won", Nth: 2, Do: "lost, then refused", For: 45 * time.Second}},
+	})
+}
