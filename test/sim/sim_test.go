@@ -33,6 +33,18 @@ func TestOneOfEach(t *testing.T) {
 	})
 }
 
+// A transaction is held up by what the run writes beside it, and made again: its outcome is never
+// recorded without its effect.
+func TestTheOutcomeOfAStepWhoseTransactionIsHeldUpGoesWithItsEffect(t *testing.T) {
+	for _, oneWriter := range []bool{false, true} {
+		sim.Run(t, sim.World{
+			OneWriter: oneWriter,
+			Program:   sim.Program{{Do: sim.MapSeq, Max: 2, Body: sim.Program{{Do: sim.Transact, Max: 1}}}},
+			Faults:    []sim.Fault{{On: "transact", Nth: 1, Do: sim.SlowBefore, For: 90 * time.Second}},
+		})
+	}
+}
+
 var (
 	seeds = flag.Int("seeds", 0, "how many worlds to play; 0: 1,500, with DURABLE_SOAK 50,000, and more until they have had 5,000,000 events")
 	first = flag.Uint64("first", 1, "the first seed")
