@@ -11,6 +11,7 @@
 //	interpret.go  what a program may come to, knowing nothing of durability
 //	process.go    an engine that is opened, killed, closed and opened again
 //	store.go      the way of one process to the store; fault.go is what goes wrong there
+//	transact.go   the transactions of that store; effect.go is what is written in them, and its book
 //	queue.go      what roots wait in; schedule.go starts runs beside them; both say what must hold
 //	pace.go       has calls take time, and goroutines make way for others: which order a moment has
 //	clock.go      the clock of the store, which drifts and jumps
