@@ -184,10 +184,8 @@ func (t *transaction) undo(err error) {
 	}
 	t.again = err != nil && t.tx.Again(err)
 	r := t.step.call.scope.run
-	answered := r.bodies.asks()
-	err = t.tx.Rollback()
-	answered()
-	if err != nil {
+	defer r.bodies.asks()()
+	if err := t.tx.Rollback(); err != nil {
 		r.logLine(slog.LevelWarn, "durable: a transaction could not be rolled back; the database does so itself", slog.String("step", t.step.call.key), slog.Any("error", err))
 	}
 	t.tx = nil

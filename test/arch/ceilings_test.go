@@ -15,9 +15,9 @@ import (
 var (
 	packageCeilings = map[string]struct{ files, lines, upward, longestFile, longestFunc int }{
 		"durable":          {86, 17640, 138, 530, 80},
-		"operate":          {29, 6080, 3, 545, 70},
+		"operate":          {29, 6100, 3, 545, 70},
 		"internal/claims":  {23, 3200, 6, 330, 47},
-		"internal/commit":  {16, 2240, 7, 380, 47},
+		"internal/commit":  {16, 2250, 7, 380, 47},
 		"internal/history": {31, 5400, 10, 470, 80},
 		"internal/payload": {12, 2580, 10, 530, 56},
 		"dashboard":        {9, 1100, 3, 240, 66},
