@@ -221,10 +221,10 @@ func (p *process) loop(ctx context.Context, n int) (int, error) {
 func (p *process) pay(ctx context.Context, n int) (int, error) {
 	run := strings.ReplaceAll(durable.RunID(ctx), "'", "")
 	return durable.RetryTransact(ctx, "pay", brief, func(ctx context.Context, tx *sql.Tx) (int, error) {
-		if _, err := tx.ExecContext(ctx, "INSERT INTO chaos_effects (run) VALUES ('"+run+"')"); err != nil {
+		if err := p.body(ctx); err != nil { // first: it notes that the body begins, and a statement may take long
 			return 0, err
 		}
-		if err := p.body(ctx); err != nil {
+		if _, err := tx.ExecContext(ctx, "INSERT INTO chaos_effects (run) VALUES ('"+run+"')"); err != nil {
 			return 0, err
 		}
 		if durable.Attempt(ctx).Number <= n%2 {

@@ -89,7 +89,8 @@ func (x *pass) saw(scope, path string, n *Node, v string, err error) {
 	if n.Do == Undo && err == nil {
 		x.undos = append(x.undos, scope+path)
 	}
-	if x.gone[scope] || x.lineage%2 == 1 || n.Do == Undo {
+	// Nothing records the last two, so code that does not fit the history comes past them, too.
+	if x.gone[scope] || x.lineage%2 == 1 || n.Do == Undo || n.Do == Sync {
 		return
 	}
 	if isStop(class) && x.sim.ownerOf(x.run) != x.process.id() {
@@ -105,7 +106,7 @@ func (x *pass) saw(scope, path string, n *Node, v string, err error) {
 	x.places[scope]++
 	key := fmt.Sprintf("%s %d %d %s", x.run, x.gen, x.lineage, scope)
 	seen := l.canon[key]
-	now := sight{path: path, text: v, fixed: !isStop(class) && !n.rides() && n.Do != Sync}
+	now := sight{path: path, text: v, fixed: !isStop(class) && !n.rides()}
 	if err != nil {
 		now.text = "error: " + err.Error()
 	}
