@@ -19,7 +19,7 @@ var claimCases = []Case{
 	{Name: "only what the executor serves is taken", Clauses: "S19", run: claimServes},
 	{Name: "a run with a live owner is never taken", Clauses: "S20", run: claimOwned},
 	{Name: "what is due is taken, and nothing else", Clauses: "S19, S20", run: claimDue},
-	{Name: "a delayed run is taken when its time has come, not before", Clauses: "S20", run: claimDelayed},
+	{Name: "a delayed run is taken when its time has come, not before", Clauses: "S20, S29", run: claimDelayed},
 	{Name: "by id everything unfinished that is free is taken", Clauses: "S19, S20", run: claimByID},
 	{Name: "higher priority goes first, then who waits longest", Clauses: "S19", run: claimOrder},
 	{Name: "no more are taken than asked for", Clauses: "S19", run: claimMax},
@@ -295,6 +295,7 @@ func claimDelayed(t *T) {
 		}
 		for _, r := range runs {
 			require.False(t, taken[r.ID])
+			require.GreaterOrEqual(t, r.Last.At, due, "S29: a claim's event is no older than the time its run waited for")
 			taken[r.ID] = true
 		}
 		if p.Now > due && len(taken) < 2 {

@@ -685,6 +685,12 @@ func mutants() []mutant {
 			r.Last = &last
 			return nil
 		})},
+		{"a claim returns an event of before the run was due", "S29", "a delayed run is taken", claimed(func(r *store.Run) *store.RowPatch {
+			last := *r.Last
+			last.At = r.CreatedAt
+			r.Last = &last
+			return nil
+		})},
 		{"anybody claims", "S20", "only an executor that is live", with(altered{claim: func(next store.Store, ctx context.Context, c store.Claim) ([]store.Run, error) {
 			runs, err := next.Claim(ctx, c)
 			if err != nil {

@@ -148,7 +148,7 @@ type Claim struct {
 	// history, and the caller need not load the run. A store calls it as it likes, and with
 	// small events only; one goroutine at a time. It must not call the store.
 	Created func(runID string, created Event)
-	At      Time // time of those events; the store raises it to that of the run's last event
+	At      Time // time of those events; the store raises it to that of the run's last event, and to the time it waited for
 }
 
 // EventData returns the data of the event by which c claims r.
@@ -203,8 +203,12 @@ func (c *Claim) Room(queue string) (most int, takes bool) {
 // For example, a waiting run at epoch 7 whose log ends with event 4 comes back
 // waiting, owned, at epoch 8, with event 5, run_claimed, of epoch 8.
 func (c *Claim) Take(r *Run, last *Event, now Time) Run {
+	at := max(c.At, last.At)
+	if r.WakeAt <= now {
+		at = max(at, r.WakeAt) // which may have come since c was made: it waits for whoever writes
+	}
 	e := &Event{
-		Seq: last.Seq + 1, Epoch: r.Epoch + 1, Branch: r.Branch, Type: RunResumed, At: max(c.At, last.At),
+		Seq: last.Seq + 1, Epoch: r.Epoch + 1, Branch: r.Branch, Type: RunResumed, At: at,
 		Active: last.Active, Steps: last.Steps, Data: c.EventData(r),
 	}
 	t := *r

@@ -133,7 +133,8 @@ type Store interface {
 	// more than before if its last event was a claim event, else 1; after any
 	// other claim it is 0.
 	// S29 Times in a log never go back: the event of a claim is no older than the
-	// event before it, whatever Claim.At says. Commit keeps times as given.
+	// event before it, nor than the WakeAt that has come, whatever Claim.At says.
+	// Commit keeps times as given.
 	// S22 Epochs of a run id are never reused, even when the run was deleted and
 	// created again later.
 	Claim(ctx context.Context, c Claim) ([]Run, error)

@@ -366,6 +366,7 @@ func (s *sim) answers(ctx context.Context, op *operate.Operator, it durable.Appr
 	}
 	b.mu.Unlock()
 	err = op.Answer(ctx, it, value)
+	ending := s.cancelAsked(it.RunID)
 	s.note("a%d to %s of %s: %v", n, it.Key, it.RunID, err)
 	if known = known && s.foreseen(it.RunID); !known || q == nil {
 		return err
@@ -384,7 +385,7 @@ func (s *sim) answers(ctx context.Context, op *operate.Operator, it durable.Appr
 		mine.told = true
 	case errors.As(err, &late) && q.took == n:
 		s.fail("%s: the answer a%d to %s, which was the first, is said to be too late", it.RunID, n, it.Key)
-	case errors.As(err, &late) && q.open && !slices.ContainsFunc(b.arrived[it.RunID], func(m int) bool { return m != n && q.wants(b.answers[m-1]) }):
+	case errors.As(err, &late) && q.open && !ending && !slices.ContainsFunc(b.arrived[it.RunID], func(m int) bool { return m != n && q.wants(b.answers[m-1]) }):
 		s.fail("%s: the answer a%d to %s is said to be too late, and it waits", it.RunID, n, it.Key)
 	case errors.As(err, &late):
 		mine.tooLate = true

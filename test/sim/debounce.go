@@ -171,8 +171,8 @@ func (s *sim) cancelStart(ctx context.Context, eng *durable.Engine) error {
 // askMoment checks that a run begins when it is to begin. The mutex is held.
 func (b *bounceBook) askMoment(s *sim, run string, r *bounced, at store.Time) {
 	d := s.world.Debounce
-	if s.world.clocksDiffer() || s.world.slow() || s.world.OneWriter {
-		return // the time that a slow beat tells is old, and that of a claim which waits for the writer
+	if s.world.clocksDiffer() || s.world.slow() {
+		return // the time that a slow beat tells is old
 	}
 	latest := r.created.Add(d.Most)
 	due := min(b.called[r.inputs[len(r.inputs)-1]].Add(d.Wait), latest)
