@@ -366,7 +366,8 @@ func (s *sim) answers(ctx context.Context, op *operate.Operator, it durable.Appr
 	}
 	b.mu.Unlock()
 	err = op.Answer(ctx, it, value)
-	ending := s.cancelAsked(it.RunID)
+	h, gone := s.data.Load(ctx, it.RunID, store.Cursor{NoEvents: true})
+	ending := gone != nil || h.Run.CancelAsked || h.Run.Status.Terminal()
 	s.note("a%d to %s of %s: %v", n, it.Key, it.RunID, err)
 	if known = known && s.foreseen(it.RunID); !known || q == nil {
 		return err
@@ -404,6 +405,9 @@ func (s *sim) answerAll(ctx context.Context, op *operate.Operator, run string) {
 	}
 }
 
+// bare is the name of an answer without the branch, which a question that a jump has kept changes.
+func bare(answer string) string { return answer[:strings.LastIndexByte(answer, '@')+1] }
+
 // restored checks what Recover reports of approvals: was is what waited before, without an
 // executor.
 func (s *sim) restored(rep *durable.Report, was map[string][]question) {
@@ -412,7 +416,7 @@ func (s *sim) restored(rep *durable.Report, was map[string][]question) {
 	for _, it := range rep.Approvals {
 		said[fmt.Sprint(it.RunID, " ", it.Seq)] = true
 		q := s.desk.find(it.RunID, it.Seq)
-		if q == nil || q.key != it.Key || q.name != it.Name || q.answer != it.Answer || q.until != it.Until || it.Prompt != promptOf(q.name) {
+		if q == nil || q.key != it.Key || q.name != it.Name || bare(q.answer) != bare(it.Answer) || q.until != it.Until || it.Prompt != promptOf(q.name) {
 			s.fail("Recover restores an approval of %s, %+v, and asked for is %+v", it.RunID, it, q)
 		}
 	}

@@ -71,14 +71,21 @@ func (q *Queue) declared() []durable.Queue {
 // lineBook is what is known of the queue outside of the store.
 type lineBook struct {
 	mu      sync.Mutex
-	begun   []store.Time    // when runs began
-	turns   int             // that partitions have had
-	last    map[string]turn // the last one with which a run of each partition began
-	any     map[string]int  // the last one of each partition, or that passed it over because it was full
-	woken   map[string]bool // runs that were taken while they waited, which needs no room in a process
-	spared  map[string]bool // runs that were cancelled before they began, which need no place
-	paused  bool            // an operator was told that the queue is paused
-	resumed int             // how often it was resumed
+	begun   []store.Time          // when runs began
+	came    map[string]store.Time // when runs were there, which may be after they were made
+	turns   int                   // that partitions have had
+	last    map[string]turn       // the last one with which a run of each partition began
+	any     map[string]int        // the last one of each partition, or that passed it over because it was full
+	woken   map[string]bool       // runs that were taken while they waited, which needs no room in a process
+	spared  map[string]bool       // runs that were cancelled before they began, which need no place
+	paused  bool                  // an operator was told that the queue is paused
+	resumed int                   // how often it was resumed
+}
+
+func (b *lineBook) comes(run string, at store.Time) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.came[run] = at
 }
 
 // A turn is a place that a partition was given.
@@ -226,7 +233,7 @@ func (s *sim) askTurn(r *store.Run, serves []store.Served, others []store.Run, n
 	before, again := b.last[r.Partition]
 	for i := range others {
 		o := &others[i]
-		due := o.CreatedAt.Add(s.spot(o.ID).Delay)
+		due := max(o.CreatedAt.Add(s.spot(o.ID).Delay), b.came[o.ID])
 		// Those behind in the same claim are Running by now, and have begun with it.
 		waits := o.Status == store.Pending && store.Serves(serves, o.Workflow, o.Version) && !o.CancelAsked && !o.Paused && due <= now && !s.ledger.wasMeddled(o.ID)
 		if !waits {

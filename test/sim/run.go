@@ -110,7 +110,7 @@ func newSim(w World) *sim {
 	}
 	s.ledger = newLedger(s)
 	s.ways = w.Program.ways()
-	s.line = &lineBook{last: map[string]turn{}, any: map[string]int{}, woken: map[string]bool{}, spared: map[string]bool{}}
+	s.line = &lineBook{came: map[string]store.Time{}, last: map[string]turn{}, any: map[string]int{}, woken: map[string]bool{}, spared: map[string]bool{}}
 	s.ticks = &tickBook{decided: map[string]bool{}}
 	s.desk, s.bounces = newDeskBook(), newBounceBook()
 	return s

@@ -82,6 +82,7 @@ func (s *sim) wrote(run string, e *store.Event) {
 	s.desk.recorded(s, run, e)
 	s.bounces.recorded(s, run, e)
 	if e.Type == store.WorkflowCreated {
+		s.line.comes(run, s.now())
 		s.askTick(run)
 	}
 	for _, a := range due {
