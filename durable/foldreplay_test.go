@@ -39,3 +39,34 @@ func TestItemsOfAMapSeqWhoseFoldFailsAreUndoneAfterACrash(t *testing.T) {
 		require.Equal(t, []int{0, 1}, undone)
 	})
 }
+
+// A run whose function has gone on after the fold of a MapSeq had panicked is cancelled. Its function is told
+// of the panic again, and not of the cancel in its place: what it has registered since is undone.
+func TestACancelDoesNotTakeThePlaceOfAFoldThatPanicked(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		var told []string
+		undone := 0
+		wf := durable.Define("w", func(ctx context.Context, _ int) (int, error) {
+			_, err := durable.MapSeq(ctx, "items", slices.Values([]int{1}), durable.MapOptions{}, func(ctx context.Context, n int) (int, error) {
+				return n, nil
+			}, 0, func(int, int) int { panic("cannot fold") })
+			told = append(told, err.Error())
+			if err := durable.Compensate(ctx, "undo", func(context.Context) error { undone++; return nil }); err != nil {
+				return 0, err
+			}
+			return 0, durable.Sleep(ctx, time.Hour)
+		})
+		w.boot(t, with(wf))
+		start(t, w, wf, "r", 0)
+		w.eventually("r", store.Waiting)
+		w.crash()
+		w.expire()
+		w.boot(t, with()) // another program
+		require.NoError(t, w.eng.Cancel(w.ctx(), "r", "enough"))
+		w.reboot(t, with(wf))
+		w.eventually("r", store.Cancelled)
+		require.Len(t, told, 2)
+		require.Equal(t, told[0], told[1])
+		require.Equal(t, 1, undone)
+	})
+}

@@ -173,13 +173,14 @@ func (m *mapping[I, O]) distribute(in iter.Seq[I]) (total int, err error) {
 		}
 	}
 	f.workers.Wait()
-	if err == nil && !m.call.done() {
-		err = m.scope.stopped()
-	}
 	switch {
 	case err != nil:
 	case fault != nil:
 		err = m.faulty("source", fault)
+	case m.fault != nil: // before what has stopped the run since: the function may have gone on after it
+		err = m.fault
+	case !m.call.done() && m.scope.stopped() != nil:
+		err = m.scope.stopped()
 	default:
 		err = m.stop
 	}
