@@ -37,13 +37,14 @@ type transactions struct {
 	mu      sync.Mutex
 	open    map[*sql.Tx]*transaction
 	locked  map[string]*transaction  // by the run whose row one has written
+	wanted  map[string]int           // by the run: commits that have its row, and wait for others
 	late    map[string]chan struct{} // by the run whose next place in the log a commit holds that is in progress
 	effects []effect                 // that are in the book
 	started map[string]bool          // runs that were started in one: whether it was committed
 }
 
 func newTransactions(s *sim) *transactions {
-	return &transactions{sim: s, writer: make(chan struct{}, 1), open: map[*sql.Tx]*transaction{}, locked: map[string]*transaction{}, late: map[string]chan struct{}{}, started: map[string]bool{}}
+	return &transactions{sim: s, writer: make(chan struct{}, 1), open: map[*sql.Tx]*transaction{}, locked: map[string]*transaction{}, wanted: map[string]int{}, late: map[string]chan struct{}{}, started: map[string]bool{}}
 }
 
 // An effect is what the body of a transactional step has written.
@@ -113,8 +114,17 @@ func (all *transactions) takeWriter(ctx context.Context) error {
 
 // turn waits until a Change of these runs can be written: no transaction has written to their
 // rows, and no commit in progress has their next place. In a world with one writer it becomes
-// that one. No runs: the caller chooses them.
+// that one. No runs: the caller chooses them. Meanwhile it has the rows that were free, as a statement
+// has that waits for one more: no other transaction gets them.
 func (all *transactions) turn(ctx context.Context, runs ...string) (done func(), err error) {
+	got := map[string]bool{}
+	release := func() {
+		all.mu.Lock()
+		defer all.mu.Unlock()
+		for run := range got {
+			all.wanted[run]--
+		}
+	}
 	for {
 		all.mu.Lock()
 		var before <-chan struct{}
@@ -124,8 +134,12 @@ func (all *transactions) turn(ctx context.Context, runs ...string) (done func(),
 			}
 		}
 		for _, run := range runs {
-			if t := all.locked[run]; t != nil {
+			switch t := all.locked[run]; {
+			case t != nil:
 				before = t.ended
+			case !got[run]:
+				got[run] = true
+				all.wanted[run]++
 			}
 		}
 		all.mu.Unlock()
@@ -135,16 +149,18 @@ func (all *transactions) turn(ctx context.Context, runs ...string) (done func(),
 		select {
 		case <-before:
 		case <-ctx.Done():
+			release()
 			return nil, ctx.Err()
 		}
 	}
 	if !all.sim.world.OneWriter {
-		return func() {}, nil
+		return release, nil
 	}
 	if err := all.takeWriter(ctx); err != nil {
+		release()
 		return nil, err
 	}
-	return func() { <-all.writer }, nil
+	return func() { release(); <-all.writer }, nil
 }
 
 // drop rolls t back, as the database does with one whose connection is lost.
@@ -352,8 +368,8 @@ func (l *link) CommitIn(ctx context.Context, tx any, c store.Change) error {
 	}
 	for i := range c.Send {
 		to := c.Send[i].To
-		if by := all.locked[to]; by != nil && by != t {
-			return errConflict
+		if by := all.locked[to]; by != nil && by != t || by == nil && all.wanted[to] > 0 {
+			return errConflict // or a deadlock, which the database sees
 		}
 		h, err := s.data.Load(ctx, to, store.Cursor{NoEvents: true})
 		switch {
