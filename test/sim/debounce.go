@@ -31,6 +31,7 @@ const theStream = "stream"
 type bounced struct {
 	inputs  []int // the numbers of the starts, in the order of the store
 	created store.Time
+	last    store.Time // when the last of them was tried; once it is recorded, it may be tried again
 	begun   bool
 }
 
@@ -114,7 +115,7 @@ func (b *bounceBook) recorded(s *sim, run string, e *store.Event) {
 		if b.waiting != "" && !s.cancelAsked(b.waiting) {
 			s.fail("start %d makes %s, and %s has not begun", n, run, b.waiting)
 		}
-		b.runs[run] = &bounced{inputs: []int{n}, created: e.At}
+		b.runs[run] = &bounced{inputs: []int{n}, created: e.At, last: b.called[n]}
 		b.waiting = run
 	case store.InputReplaced:
 		switch {
@@ -125,7 +126,7 @@ func (b *bounceBook) recorded(s *sim, run string, e *store.Event) {
 		case s.cancelAsked(run):
 			s.fail("start %d becomes part of %s, which is to be cancelled", n, run)
 		default:
-			r.inputs = append(r.inputs, n)
+			r.inputs, r.last = append(r.inputs, n), b.called[n]
 		}
 	case store.WorkflowStarted:
 		if r == nil || r.begun {
@@ -175,9 +176,9 @@ func (b *bounceBook) askMoment(s *sim, run string, r *bounced, at store.Time) {
 		return // the time that a slow beat tells is old
 	}
 	latest := r.created.Add(d.Most)
-	due := min(b.called[r.inputs[len(r.inputs)-1]].Add(d.Wait), latest)
+	due := min(r.last.Add(d.Wait), latest)
 	if at < due.Add(-tolerance) {
-		s.fail("%s begins %s too early: the last start of it came %s ago", run, due.Sub(at), at.Sub(b.called[r.inputs[len(r.inputs)-1]]))
+		s.fail("%s begins %s too early: the last start of it came %s ago", run, due.Sub(at), at.Sub(r.last))
 	}
 	if quiet := len(s.world.Faults)+len(s.world.Acts) == 0 && s.world.Pace == 0; quiet && at > due.Add(3*time.Second) {
 		s.fail("%s begins %s too late", run, at.Sub(due))
