@@ -151,6 +151,12 @@ func (w *World) slow() bool {
 	return w.suspends()
 }
 
+// othersWait reports whether a body can be the only writer for longer than a Close waits.
+func (w *World) othersWait() (long bool) {
+	w.Program.walk("", func(_ string, n *Node) { long = long || w.OneWriter && n.Do == Transact && n.How == ByBlock })
+	return long
+}
+
 // suspends reports whether a machine of a world stands still at times.
 func (w *World) suspends() bool {
 	for _, a := range w.Acts {
