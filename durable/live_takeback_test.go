@@ -285,3 +285,25 @@ func TestARunThatIsExecutedIsPausedToBeEdited(t *testing.T) {
 		require.Equal(t, []int{1, 2}, j.counts("one/1", "two/1"))
 	})
 }
+
+func TestADryRunOfAJumpLiftsNoPause(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		j := &journal{}
+		w.boot(t, with(patient(j, "works")))
+		start(t, w, durable.Ref[int, string]("w"), "r", 0)
+		pass(time.Minute)
+		ctx, stop := context.WithTimeout(w.ctx(), time.Minute)
+		defer stop()
+		_, err := operate.On(w.eng).Jump(ctx, "r", seqOf(t, w, "r", "one"), operate.JumpOptions{})
+		require.ErrorIs(t, err, context.DeadlineExceeded)
+		pass(time.Hour)
+		require.True(t, w.row("r").Paused)
+		none := (*operate.CheckpointError)(nil)
+		_, err = operate.On(w.eng).Jump(w.ctx(), "r", 9999, operate.JumpOptions{DryRun: true})
+		require.ErrorAs(t, err, &none)
+		require.True(t, w.row("r").Paused)
+		_, err = operate.On(w.eng).Jump(w.ctx(), "r", 9999, operate.JumpOptions{})
+		require.ErrorAs(t, err, &none)
+		require.False(t, w.row("r").Paused)
+	})
+}

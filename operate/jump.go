@@ -77,7 +77,7 @@ func (op *Operator) Jump(ctx context.Context, id string, to int64, o JumpOptions
 	for tries := 0; ; tries++ {
 		v, rv, own, err := op.planJump(ctx, id, to, o)
 		asked = asked || own
-		if err != nil && asked {
+		if err != nil && asked && !o.DryRun {
 			// Something that ended meanwhile prevents the jump: the run goes on as before.
 			op.liftPause(context.WithoutCancel(ctx), id)
 		}
