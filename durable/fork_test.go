@@ -2,6 +2,7 @@ package durable_test
 
 import (
 	"context"
+	"fmt"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -248,5 +249,24 @@ func TestWhereARunGoesOnAndWhatItSkips(t *testing.T) {
 			}
 		}
 		require.Equal(t, [][]string{{"one"}}, skipped)
+	})
+}
+
+func TestAForkHasNoMoreAttributesThanARunMayHave(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		wf := traveller()
+		w.boot(t, with(wf))
+		full := map[string]string{}
+		for i := range durable.MaxAttributes {
+			full[fmt.Sprint("a", i)] = "v"
+		}
+		require.NoError(t, second(wf.Start(w.ctx(), "r", 0, durable.Attributes(full))))
+		pass(5 * time.Second)
+		one := operate.ForkOptions{ID: "f", Attributes: map[string]string{"another": "v"}}
+		require.ErrorIs(t, second(operate.On(w.eng).PlanFork(w.ctx(), "r", one)), durable.ErrInvalid)
+		require.ErrorIs(t, second(operate.On(w.eng).Fork(w.ctx(), "r", one)), durable.ErrInvalid)
+		one.Attributes["a0"] = ""
+		require.NoError(t, second(operate.On(w.eng).Fork(w.ctx(), "r", one)))
+		require.Len(t, w.row("f").Attributes, durable.MaxAttributes)
 	})
 }

@@ -73,9 +73,9 @@ type ForkOptions struct {
 // *EditError for a call of Edits that has no outcome in what is copied or none that
 // can be edited, and, without Force, for a value of another type than is recorded;
 // *durable.EncodeError; durable.ErrConflict when the id is that of another run, or of a fork with
-// other edits; durable.ErrOccupied; the store's ErrTooLarge for a history that does not fit
-// into one change; the error of a history or payload that cannot be read. After any of them
-// nothing has changed.
+// other edits; durable.ErrOccupied; durable.ErrInvalid for attributes that no run can have,
+// also together with those of the source; the store's ErrTooLarge for a history that does not fit into one change; the
+// error of a history or payload that cannot be read. After any of them nothing has changed.
 func (op *Operator) Fork(ctx context.Context, id string, o ForkOptions) (string, error) {
 	v, f, err := op.planFork(ctx, id, &o)
 	if err != nil {
@@ -168,6 +168,11 @@ func (v *view) forked(name string, f *forking, o *ForkOptions, begin func(row *s
 	row.Attributes = born.Attributes
 	if p.Attributes != nil {
 		row.Attributes = merged(*p.Attributes, o.Attributes)
+	}
+	for _, all := range []map[string]string{born.Attributes, row.Attributes} {
+		if err := op.desk.CheckAttributes(all); err != nil {
+			return store.Change{}, fmt.Errorf("durable: forking run %s: %w", v.Row.ID, err)
+		}
 	}
 	if v.Born.Deadline != 0 {
 		born.Deadline = now.Add(v.Born.Deadline.Sub(v.Row.CreatedAt))
