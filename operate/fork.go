@@ -74,7 +74,8 @@ type ForkOptions struct {
 // can be edited, and, without Force, for a value of another type than is recorded;
 // *durable.EncodeError; durable.ErrConflict when the id is that of another run, or of a fork with
 // other edits; durable.ErrOccupied; durable.ErrInvalid for attributes that no run can have,
-// also together with those of the source; the store's ErrTooLarge for a history that does not fit into one change; the
+// also together with those of the source; *durable.NotResumableError for a source whose import
+// has not finished; the store's ErrTooLarge for a history that does not fit into one change; the
 // error of a history or payload that cannot be read. After any of them nothing has changed.
 func (op *Operator) Fork(ctx context.Context, id string, o ForkOptions) (string, error) {
 	v, f, err := op.planFork(ctx, id, &o)
@@ -280,6 +281,9 @@ func (op *Operator) planFork(ctx context.Context, id string, o *ForkOptions) (*v
 		return nil, nil, fmt.Errorf("durable: forking run %s: %w", id, err)
 	}
 	v, unreadable, err := op.view(ctx, id)
+	if err == nil && v.Row.Code == durable.CodeImporting {
+		err = &durable.NotResumableError{RunID: id, Status: v.Row.Status, Reason: v.Row.Reason}
+	}
 	if err == nil {
 		err = unreadable
 	}
