@@ -57,8 +57,8 @@ func (e *NotPausedError) Is(target error) bool { return target == ErrNotPaused }
 // paused run, and ends it.
 //
 // Errors: ErrNotFound; *NotRunningError when it has ended. A run that ends before
-// it sees the request simply ends. Pausing twice is not an error. ErrInWorkflow in a workflow
-// function: pause in a step.
+// it sees the request simply ends. Pausing twice is not an error. *NotResumableError when its
+// import has not finished. ErrInWorkflow in a workflow function: pause in a step.
 func (e *Engine) Pause(ctx context.Context, runID, reason string) error {
 	if err := outsideFunction(ctx, "Pause of run "+runID); err != nil {
 		return err
@@ -75,6 +75,10 @@ func (e *Engine) pause(ctx context.Context, runID string, d history.MessageData)
 	h, err := e.store.Load(ctx, runID, store.Cursor{NoEvents: true})
 	if err != nil {
 		return fmt.Errorf("durable: pausing run %s: %w", runID, storeError(err))
+	}
+	if h.Run.Code == CodeImporting {
+		// Its row is paused until the import ends, and what it is then is in the file.
+		return &NotResumableError{RunID: runID, Status: h.Run.Status, Reason: h.Run.Reason}
 	}
 	if h.Run.Paused && !h.Run.Status.Terminal() {
 		// A Jump lifts a pause of its own, unless it finds that a person has
