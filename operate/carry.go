@@ -377,6 +377,10 @@ const maxImportEvents = 1000
 // finish is the last act, which ends the import. A run that completes has to run before, and so holds a place in its queue.
 func (in *importing) finish(ctx context.Context) error {
 	r := &in.final
+	cancelAsked, err := in.cancelAsked(ctx)
+	if err != nil {
+		return err
+	}
 	if r.Status == store.Completed {
 		runs := &store.RowPatch{Status: new(store.Running)}
 		if err := in.op.desk.Commit(ctx, store.Change{RunID: r.ID, Expect: store.Expect{Epoch: in.expect.Epoch}, Row: runs}); err != nil {
@@ -385,11 +389,29 @@ func (in *importing) finish(ctx context.Context) error {
 	}
 	patch := &store.RowPatch{
 		Version: &r.Version, Status: &r.Status, Code: &r.Code, Reason: &r.Reason, Recoverable: &r.Recoverable, Branch: &r.Branch,
-		Generation: &r.Generation, CancelAsked: &r.CancelAsked, Paused: &r.Paused, EndedAt: &r.EndedAt, Seen: &r.Seen,
+		Generation: &r.Generation, CancelAsked: cancelAsked, Paused: &r.Paused, EndedAt: &r.EndedAt, Seen: &r.Seen,
 	}
 	return in.op.desk.Commit(ctx, store.Change{
 		RunID: r.ID, Expect: in.expect, Events: slices.Clone(in.file.Events[in.done:]), Row: patch, Yield: true,
 	})
+}
+
+// cancelAsked returns what the row is to say of a cancel; nil: what it says by then. The cancels
+// of the file have set it when the run was created. One that has come since is not in the file,
+// and holds.
+func (in *importing) cancelAsked(ctx context.Context) (*bool, error) {
+	cancels := func(m store.Message) bool { return m.Kind == store.KindCancel }
+	if in.final.Status == store.Cancelled {
+		return &in.final.CancelAsked, nil
+	}
+	if !slices.ContainsFunc(in.file.Inbox, cancels) {
+		return nil, nil
+	}
+	h, err := in.op.store.Load(ctx, in.file.Run.ID, store.Cursor{NoEvents: true, AfterMessage: int64(len(in.file.Inbox))})
+	if err != nil || slices.ContainsFunc(h.Inbox, cancels) {
+		return nil, err
+	}
+	return &in.final.CancelAsked, nil
 }
 
 // unfinishedReason is the reason of a run while it is imported. It names the engine, so
