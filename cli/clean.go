@@ -1,8 +1,10 @@
 package cli
 
 import (
+	"context"
 	"errors"
 	"fmt"
+	"math"
 	"strconv"
 	"strings"
 	"time"
@@ -141,16 +143,30 @@ func clean(c *invocation, o operate.CleanOptions, dryRun, yes bool) error {
 }
 
 // removeSeen deletes runs one by one, each only if it has not changed since it was
-// listed: a run that went on, or a new one under its id, stays. A live owner keeps its
-// run. failed says that runs stay for no reason of their own; without the store nothing
-// more is tried.
+// listed: a run that went on, or a new one under its id, stays, and so do its children, which
+// are listed after it. A live owner keeps its run. failed says that runs stay for no reason of
+// their own; without the store nothing more is tried.
 func removeSeen(c *invocation, st store.Store, seen store.Deletion) (n int, failed error) {
+	kept := map[string]bool{}
 	for i, id := range seen.RunIDs {
-		m, err := st.Delete(c.ctx, store.Deletion{RunIDs: []string{id}, Epochs: seen.Epochs[i : i+1], Force: seen.Force})
-		n += m
-		switch {
-		case err == nil:
+		parent, err := "", error(nil)
+		if len(kept) > 0 {
+			parent, err = parentOf(c.ctx, st, id)
+		}
+		if err == nil && kept[parent] {
+			kept[id] = true
+			c.say("Kept %s: its parent %s stays.", show.Escape(id), show.Escape(parent))
 			continue
+		}
+		m := 0
+		if err == nil {
+			m, err = st.Delete(c.ctx, store.Deletion{RunIDs: []string{id}, Epochs: seen.Epochs[i : i+1], Force: seen.Force})
+		}
+		if n += m; err == nil {
+			continue
+		}
+		kept[id] = true
+		switch {
 		case errors.Is(err, store.ErrFenced):
 			c.say("Kept %s: it was started again or has gone on since it was listed.", show.Escape(id))
 			continue
@@ -168,6 +184,18 @@ func removeSeen(c *invocation, st store.Store, seen store.Deletion) (n int, fail
 		c.say("Kept %s: %s", show.Escape(id), show.Escape(err.Error()))
 	}
 	return n, failed
+}
+
+// parentOf returns the parent of a run; empty: it has none, or is not there.
+func parentOf(ctx context.Context, st store.Store, id string) (string, error) {
+	h, err := st.Load(ctx, id, store.Cursor{NoEvents: true, AfterMessage: math.MaxInt64})
+	switch {
+	case errors.Is(err, store.ErrNotFound):
+		return "", nil
+	case err != nil:
+		return "", err
+	}
+	return h.Run.Parent, nil
 }
 
 // confirm asks before something that cannot be undone. Where there is no terminal,

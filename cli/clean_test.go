@@ -11,6 +11,7 @@ import (
 
 	"github.com/holdfast-dev/holdfast/cli"
 	"github.com/holdfast-dev/holdfast/durable"
+	"github.com/holdfast-dev/holdfast/operate"
 	"github.com/holdfast-dev/holdfast/store"
 	"github.com/holdfast-dev/holdfast/store/memory"
 )
@@ -135,4 +136,56 @@ func TestACleanThatLosesTheStoreFailsAndSaysHowFarItGot(t *testing.T) {
 	require.Equal(t, "Removed 1 session.\n", out.String())
 	require.Contains(t, said.String(), "connection refused")
 	require.Equal(t, 2, st.deletes, "what is gone is not asked about each run")
+}
+
+// resumedStore has a run resumed just before it is deleted.
+type resumedStore struct {
+	store.Store
+	resume func(id string)
+	asked  []string
+}
+
+func (s *resumedStore) Delete(ctx context.Context, d store.Deletion) (int, error) {
+	s.asked = append(s.asked, d.RunIDs...)
+	if s.resume != nil {
+		s.resume(d.RunIDs[0])
+	}
+	return s.Store.Delete(ctx, d)
+}
+
+func TestAChildStaysWhoseParentHasGoneOnSinceItWasListed(t *testing.T) {
+	st := &resumedStore{Store: memory.Open()}
+	child := durable.Define("child", func(context.Context, int) (int, error) { return 0, durable.Permanent(errors.New("no")) })
+	parent := durable.Define("parent", func(ctx context.Context, _ int) (int, error) {
+		run, err := child.Start(ctx, durable.AutoID, 1)
+		if err != nil {
+			return 0, err
+		}
+		return run.Wait(ctx)
+	})
+	eng, err := durable.Open(t.Context(), st, durable.Options{Workflows: []durable.Definition{child, parent}, Logger: slog.New(slog.DiscardHandler)})
+	require.NoError(t, err)
+	t.Cleanup(func() { _ = eng.Close() })
+	ctx := durable.NewContext(t.Context(), eng)
+	run, err := parent.Start(ctx, "p", 1)
+	require.NoError(t, err)
+	_, err = run.Wait(ctx)
+	require.Error(t, err)
+	st.resume = func(id string) {
+		st.resume = nil
+		require.Equal(t, "p", id)
+		_, err := operate.On(eng).Resume(ctx, "p", operate.ResumeOptions{})
+		require.NoError(t, err)
+		_, err = run.Wait(ctx)
+		require.Error(t, err)
+	}
+	var out, said bytes.Buffer
+	root := cli.Command(eng)
+	root.SetOut(&out)
+	root.SetErr(&said)
+	root.SetArgs([]string{"sessions", "clean", "--all", "--yes"})
+	require.NoError(t, root.Execute())
+	require.Equal(t, "Removed 0 sessions.\n", out.String())
+	require.Equal(t, []string{"p"}, st.asked)
+	require.Contains(t, said.String(), "its parent p stays")
 }
