@@ -71,6 +71,27 @@ func TestARunWhoseImportHasNotFinishedIsNotForked(t *testing.T) {
 	})
 }
 
+func TestAnImportIsNotTakenForAnotherOnesBecauseASignalHasCome(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		wf := traveller()
+		w.boot(t, with(wf))
+		require.NoError(t, second(wf.Start(w.ctx(), "r", 0, durable.Delay(time.Hour))))
+		file := export(t, w, "r")
+		require.Len(t, w.whole("r"), 1)
+		w.data = newWorld(t).data
+		w.boot(t, with(wf))
+		w.disk.tamper(func(batch []store.Change, forward func() []error) []error {
+			errs := forward()
+			if batch[0].Create != nil {
+				require.NoError(t, durable.Signal(w.ctx(), "r", "go", "one "))
+			}
+			return errs
+		})
+		require.NoError(t, second(imports(w, file, operate.ImportOptions{})))
+		require.EqualValues(t, 1, w.row("r").Inbox)
+	})
+}
+
 func TestACancelThatComesWhileItsRunIsImportedHolds(t *testing.T) {
 	for _, completed := range []bool{false, true} {
 		t.Run(fmt.Sprint("completed=", completed), func(t *testing.T) {
