@@ -44,7 +44,7 @@ var (
 	// ErrDefinitionChanged: the code makes other durable calls than the history recorded.
 	ErrDefinitionChanged = errors.New("durable: definition changed")
 	// ErrNotResumable: the run is in a status from which it cannot be resumed.
-	ErrNotResumable = errors.New("durable: run not resumable")
+	ErrNotResumable = commit.ErrNotResumable
 	// ErrNotRunning: the run has ended and no longer receives anything.
 	ErrNotRunning = errors.New("durable: run has ended")
 	// ErrTimeout: a wait has timed out. It is recorded.

@@ -71,6 +71,32 @@ func TestARunWhoseImportHasNotFinishedIsNotForked(t *testing.T) {
 	})
 }
 
+func TestWhatIsAskedOfARunWhoseImportHasNotFinishedIsRefusedByEveryDoor(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		halfImported(t, w, false)
+		op := operate.On(w.eng)
+		for name, ask := range map[string]func(dry bool) error{
+			"edit": func(dry bool) error {
+				return second(op.Edit(w.ctx(), "r", "try", "other", operate.EditOptions{DryRun: dry}))
+			},
+			"jump": func(dry bool) error {
+				return second(op.Jump(w.ctx(), "r", 1, operate.JumpOptions{DryRun: dry}))
+			},
+			"resume": func(dry bool) error {
+				return second(op.Resume(w.ctx(), "r", operate.ResumeOptions{DryRun: dry}))
+			},
+			"pause":   func(bool) error { return w.eng.Pause(w.ctx(), "r", "") },
+			"unpause": func(bool) error { return w.eng.Unpause(w.ctx(), "r") },
+		} {
+			for _, dry := range []bool{true, false} {
+				err := ask(dry)
+				require.ErrorIs(t, err, durable.ErrNotResumable, "%s, dry=%v", name, dry)
+				require.NotErrorIs(t, err, durable.ErrUnavailable, "%s, dry=%v: asking again does not help", name, dry)
+			}
+		}
+	})
+}
+
 func TestAnImportIsNotTakenForAnotherOnesBecauseASignalHasCome(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		wf := traveller()

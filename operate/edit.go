@@ -1,6 +1,7 @@
 package operate
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -74,7 +75,7 @@ func (op *Operator) Edit(ctx context.Context, id, key string, value any, o EditO
 	}
 	v, unreadable, err := op.view(ctx, id)
 	if err == nil {
-		err = unreadable
+		err = cmp.Or(v.imported(), unreadable)
 	}
 	if err != nil {
 		return Plan{}, err

@@ -1,6 +1,7 @@
 package operate
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"encoding/hex"
@@ -281,11 +282,8 @@ func (op *Operator) planFork(ctx context.Context, id string, o *ForkOptions) (*v
 		return nil, nil, fmt.Errorf("durable: forking run %s: %w", id, err)
 	}
 	v, unreadable, err := op.view(ctx, id)
-	if err == nil && v.Row.Code == durable.CodeImporting {
-		err = &durable.NotResumableError{RunID: id, Status: v.Row.Status, Reason: v.Row.Reason}
-	}
 	if err == nil {
-		err = unreadable
+		err = cmp.Or(v.imported(), unreadable)
 	}
 	if err != nil {
 		return nil, nil, fmt.Errorf("forking: %w", err)

@@ -129,7 +129,7 @@ func (op *Operator) planJump(ctx context.Context, id string, to int64, o JumpOpt
 	none := &revision{}
 	v, unreadable, err := op.view(ctx, id)
 	if err == nil {
-		err = unreadable
+		err = cmp.Or(v.imported(), unreadable)
 	}
 	if err != nil {
 		return nil, none, false, err

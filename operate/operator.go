@@ -48,6 +48,15 @@ func (op *Operator) view(ctx context.Context, id string) (v *view, unreadable, e
 	return &view{View: found, op: op}, unreadable, nil
 }
 
+// imported returns an error for a run whose import has not finished: it takes no act, and a plan
+// for what is there of it would be wrong.
+func (v *view) imported() error {
+	if v.Row.Code != durable.CodeImporting {
+		return nil
+	}
+	return &durable.NotResumableError{RunID: v.Row.ID, Status: v.Row.Status, Reason: v.Row.Reason}
+}
+
 // storeError returns a store error in the form callers know: an error that is not an
 // answer of the store matches ErrUnavailable.
 func storeError(err error) error { return commit.StoreError(err) }

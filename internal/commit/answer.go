@@ -18,6 +18,8 @@ var (
 	ErrLost = errors.New("durable: the run was taken by another executor")
 	// ErrUnavailable: the store could not be reached.
 	ErrUnavailable = errors.New("durable: the store is not available")
+	// ErrNotResumable: the run takes no such act. The store was not asked.
+	ErrNotResumable = errors.New("durable: run not resumable")
 )
 
 // Definite reports whether the store has refused the change itself.
@@ -76,7 +78,7 @@ func answered(err error) bool {
 	for _, known := range []error{
 		store.ErrNotFound, store.ErrClosed, store.ErrInvalid, store.ErrCorrupt, store.ErrSchema,
 		store.ErrStatus, store.ErrOwned, store.ErrOccupied, store.ErrFenced, store.ErrTooLarge, store.ErrExists, store.ErrRevision, store.ErrCancelAsked,
-		store.ErrUnsupported, context.Canceled, context.DeadlineExceeded,
+		store.ErrUnsupported, ErrNotResumable, context.Canceled, context.DeadlineExceeded,
 	} {
 		if errors.Is(err, known) {
 			return true
