@@ -144,7 +144,7 @@ func TestWhoMayStartSeesOfARunThatExistsNoMoreThanWhoMayReadIt(t *testing.T) {
 		if a == dashboard.ActionStart {
 			startOf = append(startOf, id)
 		}
-		if a == dashboard.ActionStart && id != "taken" || a == dashboard.ActionRead && id == "mine" || a == dashboard.ActionFork && id == "mine" {
+		if a == dashboard.ActionStart && id != "taken" || a == dashboard.ActionRead && id == "mine" || a == dashboard.ActionFork && id != "taken" {
 			return nil
 		}
 		return errors.New("no")
@@ -165,6 +165,28 @@ func TestWhoMayStartSeesOfARunThatExistsNoMoreThanWhoMayReadIt(t *testing.T) {
 	a = s2.send("POST", "/api/runs/mine/fork", `{"id":"copy"}`)
 	require.Equal(t, http.StatusCreated, a.status, a.body)
 	require.NotContains(t, a.json(t), "run", "a copy is shown to whoever may read the copy")
+}
+
+func TestAForkUsesNoIDThatItsCallerMayNotUse(t *testing.T) {
+	s := open(t, memoryStore(t), dashboard.Options{})
+	s.failed("mine")
+	s.failed("other")
+	s2 := &site{t: t, st: s.st, shop: s.shop}
+	s2.serve(durable.Options{Workflows: []durable.Definition{s.shop.workflow()}}, dashboard.Options{Authorize: func(_ context.Context, a dashboard.Action, id string) error {
+		if a == dashboard.ActionFork && id != "taken" || id == "mine" {
+			return nil
+		}
+		return errors.New("no")
+	}})
+	for _, ask := range []string{`{"id":"taken"}`, `{"id":"taken","dry_run":true}`} {
+		require.Equal(t, http.StatusForbidden, s2.send("POST", "/api/runs/mine/fork", ask).status, ask)
+	}
+	for _, ask := range []string{`{"id":"other"}`, `{"id":"other","dry_run":true}`} {
+		a := s2.send("POST", "/api/runs/mine/fork", ask)
+		require.Equal(t, http.StatusConflict, a.status, a.body)
+		require.NotContains(t, a.body, "checkout", "what the other run is")
+	}
+	require.Equal(t, http.StatusCreated, s2.send("POST", "/api/runs/mine/fork", `{"id":"copy"}`).status)
 }
 
 const card = "sk-4f9a8b7c6d5e4f3a2b1c0d9e8f7a6b5c"

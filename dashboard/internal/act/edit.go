@@ -20,6 +20,11 @@ func (ac *Acts) Fork(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
+	if req.ID != "" { // as with a start: whoever may copy a run may not therefore use any id
+		if err := ac.May(r, web.ActionFork, req.ID); err != nil {
+			return err
+		}
+	}
 	o := operate.ForkOptions{ID: newRunID(req.ID), At: at, Attributes: req.Attributes, Force: req.Force}
 	if len(req.Edits) > 0 {
 		// Permission to copy a run does not include permission to change its results.
@@ -34,7 +39,7 @@ func (ac *Acts) Fork(w http.ResponseWriter, r *http.Request) error {
 	if req.DryRun {
 		plan, err := operate.On(ac.Engine).PlanFork(r.Context(), id, o)
 		if err != nil {
-			return err
+			return ac.inUse(r, req.ID, err)
 		}
 		return ac.planned(w, r, id, &plan, true)
 	}
@@ -43,7 +48,7 @@ func (ac *Acts) Fork(w http.ResponseWriter, r *http.Request) error {
 	}
 	made, err := operate.On(ac.Engine).Fork(r.Context(), id, o)
 	if err != nil {
-		return err
+		return ac.inUse(r, req.ID, err)
 	}
 	_, shown, err := ac.after(r, made)
 	if err != nil {

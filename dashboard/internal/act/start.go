@@ -38,10 +38,8 @@ func (ac *Acts) Start(w http.ResponseWriter, r *http.Request) error {
 	switch {
 	case errors.As(err, &conflict) && conflict.Dedup != "" && ac.May(r, web.ActionRead, conflict.Holder) != nil:
 		return web.NewError(http.StatusConflict, "duplicate", fmt.Sprintf("the deduplication key %q is in use", conflict.Dedup), "start the run once the run that has the key has ended")
-	case errors.As(err, &conflict) && conflict.Dedup == "" && ac.May(r, web.ActionRead, req.ID) != nil:
-		return web.NewError(http.StatusConflict, "conflict", fmt.Sprintf("run id %q is in use", req.ID), "use another run id")
 	case err != nil:
-		return err
+		return ac.inUse(r, req.ID, err)
 	}
 	_, shown, err := ac.after(r, id)
 	if err != nil {
@@ -49,6 +47,16 @@ func (ac *Acts) Start(w http.ResponseWriter, r *http.Request) error {
 	}
 	web.WriteJSON(w, http.StatusCreated, client.Done{RunID: id, Message: fmt.Sprintf("Workflow %s started", id), Run: shown})
 	return nil
+}
+
+// inUse returns err, without what it says of the run that has this id if the caller may not read
+// that one.
+func (ac *Acts) inUse(r *http.Request, id string, err error) error {
+	var conflict *durable.ConflictError
+	if errors.As(err, &conflict) && conflict.Dedup == "" && ac.May(r, web.ActionRead, id) != nil {
+		return web.NewError(http.StatusConflict, "conflict", fmt.Sprintf("run id %q is in use", id), "use another run id")
+	}
+	return err
 }
 
 // startOptions returns what a request says about its start as a caller of Start would.
