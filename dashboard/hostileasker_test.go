@@ -167,6 +167,18 @@ func TestWhoMayStartSeesOfARunThatExistsNoMoreThanWhoMayReadIt(t *testing.T) {
 	require.NotContains(t, a.json(t), "run", "a copy is shown to whoever may read the copy")
 }
 
+func TestAFormThatSaysNeitherYesNorNoAnswersNothing(t *testing.T) {
+	s := open(t, memoryStore(t), dashboard.Options{})
+	s.asks("w")
+	for _, form := range []string{"wait=approve", "wait=approve&verdict=", "verdict=rejected"} {
+		a := s.send("POST", "/runs/w/do/answer", form, "Content-Type: application/x-www-form-urlencoded")
+		require.Equal(t, http.StatusBadRequest, a.status, "%s: %s", form, a.body)
+	}
+	require.Equal(t, "waiting", s.until("w", "waiting").Status)
+	require.Len(t, s.until("w", "waiting").Approvals, 1)
+	require.Equal(t, http.StatusSeeOther, s.send("POST", "/runs/w/do/answer", "verdict=reject", "Content-Type: application/x-www-form-urlencoded").status)
+}
+
 func TestAForkUsesNoIDThatItsCallerMayNotUse(t *testing.T) {
 	s := open(t, memoryStore(t), dashboard.Options{})
 	s.failed("mine")

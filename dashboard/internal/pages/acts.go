@@ -11,6 +11,7 @@ import (
 	"strings"
 
 	"github.com/holdfast-dev/holdfast/client"
+	"github.com/holdfast-dev/holdfast/dashboard/internal/view"
 	"github.com/holdfast-dev/holdfast/dashboard/internal/web"
 )
 
@@ -40,7 +41,13 @@ func (rp *RunPage) Forms() []Form {
 		{"jump", web.ActionJump, map[string]string{"to": "number", "reason": "text", "force": "flag"}, fixed(rp.acts.Jump), "jump"},
 		{"edit", web.ActionEdit, map[string]string{"key": "text", "value": "json", "reason": "text", "force": "flag"}, fixed(rp.acts.Edit), "edit"},
 		{"answer", web.ActionAnswer, map[string]string{"wait": "text", "reason": "text", "value": "json"}, func(form url.Values) func(http.ResponseWriter, *http.Request) error {
-			return rp.acts.Verdict(form.Get("verdict") != "reject")
+			verdict := form.Get("verdict")
+			if verdict != "approve" && verdict != "reject" {
+				return func(http.ResponseWriter, *http.Request) error {
+					return web.BadRequest("verdict=%q is neither approve nor reject: nothing was answered", view.Clip(verdict))
+				}
+			}
+			return rp.acts.Verdict(verdict == "approve")
 		}, ""},
 	}
 }
