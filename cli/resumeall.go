@@ -1,6 +1,9 @@
 package cli
 
 import (
+	"cmp"
+	"errors"
+
 	"github.com/spf13/cobra"
 
 	"github.com/holdfast-dev/holdfast/cli/internal/show"
@@ -61,5 +64,11 @@ func resumeAll(c *invocation, w target.Which, f resumeFlags) error {
 	dry.DryRun = true
 	return handOver(c, l, many,
 		func(each func(id string, refused error)) error { return l.ResumeAll(c.ctx, w, dry, each) },
-		func(to *target.Local, id string) error { _, err := to.Resume(c.ctx, id, o); return err })
+		func(to *target.Local, id string) error {
+			it := w
+			it.IDs = []string{id}
+			no := errors.New("it has changed since it was listed, and is none of those that were asked for")
+			err := to.ResumeAll(c.ctx, it, o, func(_ string, refused error) { no = refused })
+			return cmp.Or(err, no)
+		})
 }

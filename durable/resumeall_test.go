@@ -121,6 +121,43 @@ func TestABulkResumeResumesEachRunOnceAndEndsWithItsContext(t *testing.T) {
 	})
 }
 
+// What has become of a run since it was listed may be something that nobody wants resumed.
+func TestABulkResumeLeavesARunThatItsFilterNoLongerSelects(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		var h hold
+		wf := durable.Define("w", func(ctx context.Context, _ int) (string, error) {
+			if err := durable.Do(ctx, "a", func(context.Context) error { return nil }); err != nil {
+				return "", err
+			}
+			return "", durable.Do(ctx, "b", func(ctx context.Context) error {
+				if err := h.body(ctx); err != nil {
+					return err
+				}
+				return durable.Permanent(errors.New("closed"))
+			})
+		})
+		w.boot(t, with(wf))
+		start(t, w, wf, "r0", 0)
+		pass(time.Second)
+		start(t, w, wf, "r1", 0)
+		pass(time.Second)
+		require.NoError(t, w.eng.Close())
+		w.open(t, with(wf))
+		stopped := store.Filter{Statuses: []store.Status{store.Interrupted}, OldestFirst: true}
+		told := map[string]error{}
+		for plan, err := range operate.On(w.eng).ResumeAll(w.ctx(), stopped, operate.ResumeOptions{}) {
+			if told[plan.RunID] = err; plan.RunID == "r0" {
+				require.NoError(t, resume(w.eng, w.ctx(), "r1"))
+				w.eventually("r1", store.Failed)
+			}
+		}
+		require.NoError(t, told["r0"])
+		require.ErrorIs(t, told["r1"], durable.ErrNotResumable)
+		require.EqualValues(t, 2, w.row("r1").Resumes+1, "once, by hand")
+		require.Equal(t, store.Failed, w.row("r1").Status)
+	})
+}
+
 // A paused run is held by a person, and stays so: whoever resumes all is told of it.
 func TestABulkResumeNamesThePausedRunsThatItLeaves(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {

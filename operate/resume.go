@@ -89,6 +89,11 @@ type ResumeOptions struct {
 // *durable.DefinitionChangedError, which Force may overcome; durable.ErrOccupied when another run holds
 // one of its exclusive keys. After any of them nothing has changed.
 func (op *Operator) Resume(ctx context.Context, id string, o ResumeOptions) (Plan, error) {
+	return op.resume(ctx, id, o, &store.Filter{})
+}
+
+// resume is Resume of a run that f still selects.
+func (op *Operator) resume(ctx context.Context, id string, o ResumeOptions, f *store.Filter) (Plan, error) {
 	if op.desk.Closing() {
 		return Plan{}, durable.ErrClosed
 	}
@@ -103,6 +108,9 @@ func (op *Operator) Resume(ctx context.Context, id string, o ResumeOptions) (Pla
 			return op.resumeUnheard(ctx, v, o, err)
 		}
 		return Plan{}, err
+	}
+	if !selects(f, v.Row) {
+		return Plan{}, &durable.NotResumableError{RunID: id, Status: v.Row.Status, Reason: "it has changed since it was listed, and is none of those that were asked for"}
 	}
 	if o.DryRun {
 		return rv.plan, nil
@@ -147,6 +155,16 @@ func (op *Operator) Resume(ctx context.Context, id string, o ResumeOptions) (Pla
 	}
 	err = op.notClaimed(ctx, rv, row, reopened)
 	return rv.plan, err
+}
+
+// selects reports whether f selects a run with this row. That its executor is not alive was
+// checked.
+func selects(f *store.Filter, row *store.Run) bool {
+	var head int64
+	if row.Last != nil {
+		head = row.Last.Seq
+	}
+	return f.Matches(row, head, true)
 }
 
 // resumeUnheard is Resume of a waiting run, which may be resumed for one reason only: that it
@@ -328,7 +346,8 @@ func (op *Operator) follows(ctx context.Context, v *view, rv *revision, torn *hi
 
 // ResumeAll resumes the matching runs one after the other, each as Resume does, and yields
 // the plan of each, with an error if it was not resumed; Plan.RunID names the run. Without
-// Statuses in f it takes interrupted and failed runs. A paused one stays paused: its error is a
+// Statuses in f it takes interrupted and failed runs. A run that f no longer selects when its turn
+// comes is left: its error is a *durable.NotResumableError. A paused one stays paused: its error is a
 // *durable.NotResumableError with Paused, and Engine.Unpause lets it go on. ResumeAll ends
 // after an error of the listing, which names no run, and when ctx ends. Breaking out of the
 // range leaves the other runs as they are.
@@ -351,7 +370,7 @@ func (op *Operator) ResumeAll(ctx context.Context, f store.Filter, o ResumeOptio
 				yield(Plan{}, fmt.Errorf("durable: listing runs to resume: %w", storeError(err)))
 				return
 			}
-			plan, err := op.Resume(ctx, row.ID, o)
+			plan, err := op.resume(ctx, row.ID, o, &f)
 			plan.RunID = row.ID
 			if !yield(plan, err) || ctx.Err() != nil {
 				return

@@ -16,13 +16,13 @@ import (
 // Which selects the runs of ResumeAll. Without Statuses they are those that are interrupted or
 // have failed.
 type Which struct {
-	Workflows, Codes []string
-	Statuses         []store.Status
+	IDs, Workflows, Codes []string
+	Statuses              []store.Status
 }
 
 // ResumeAll implements Target.
 func (l *Local) ResumeAll(ctx context.Context, w Which, o operate.ResumeOptions, each func(id string, refused error)) error {
-	f := store.Filter{Workflows: w.Workflows, Codes: w.Codes, Statuses: w.Statuses}
+	f := store.Filter{IDs: w.IDs, Workflows: w.Workflows, Codes: w.Codes, Statuses: w.Statuses}
 	for plan, err := range operate.On(l.Engine).ResumeAll(ctx, f, o) {
 		if plan.RunID == "" && err != nil {
 			return err
@@ -44,7 +44,7 @@ func (r *Remote) ResumeAll(ctx context.Context, w Which, o operate.ResumeOptions
 			filter["status"] = append(filter["status"], string(s))
 		}
 	}
-	for name, values := range map[string][]string{"workflow": w.Workflows, "code": w.Codes} {
+	for name, values := range map[string][]string{"id": w.IDs, "workflow": w.Workflows, "code": w.Codes} {
 		for _, v := range values {
 			filter[name] = append(filter[name], client.FilterValue(v))
 		}
