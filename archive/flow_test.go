@@ -1,10 +1,12 @@
 package archive_test
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"iter"
 	"log/slog"
+	"slices"
 	"strings"
 	"testing"
 
@@ -237,4 +239,40 @@ func TestARunThatCannotBeRestoredBecauseOfItsKeyIsNamed(t *testing.T) {
 	require.Empty(t, got.Runs)
 	require.ErrorIs(t, got.Failed["order-1"], durable.ErrOccupied)
 	require.ErrorContains(t, got.Failed["order-1"], "order-2")
+}
+
+// cutStore fails once it has taken a number of changes with events.
+type cutStore struct {
+	store.Store
+	left int
+}
+
+func (s *cutStore) Commit(ctx context.Context, batch []store.Change) []error {
+	if len(batch[0].Events) > 0 {
+		if s.left--; s.left < 0 {
+			return slices.Repeat([]error{store.ErrClosed}, len(batch))
+		}
+	}
+	return s.Store.Commit(ctx, batch)
+}
+
+// Nobody goes on with half a run, and the import of the copy cannot finish that of another file.
+func TestARunOfWhichAnotherFileIsHalfImportedIsNamed(t *testing.T) {
+	d, err := archive.OpenDir(t.TempDir())
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, d.Close()) })
+	older := export(t, "order-1", 5)
+	require.NoError(t, d.Store(t.Context(), "order-1", export(t, "order-1", 5)))
+	data := memory.Open()
+	p := boot(t, &cutStore{data, 1}, durable.Options{})
+	_, err = operate.On(p.Engine).Import(p.ctx, bytes.NewReader(older), operate.ImportOptions{})
+	require.Error(t, err)
+
+	p = boot(t, data, durable.Options{Workflows: []durable.Definition{checkout(&bodies{})}})
+	require.Equal(t, durable.CodeImporting, rowOf(t, p, "order-1").Code)
+	got, err := archive.RestoreWaiting(p.ctx, p.Engine, d)
+	require.NoError(t, err)
+	require.Empty(t, got.Runs)
+	require.ErrorIs(t, got.Failed["order-1"], durable.ErrNotResumable)
+	require.ErrorContains(t, got.Failed["order-1"], "delete it first")
 }

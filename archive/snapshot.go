@@ -92,7 +92,7 @@ func (s *RunSnapshot) Option() durable.StartOption {
 // again does the rest.
 //
 // Errors: store.ErrExists when the store has the run, which is then the truth;
-// those of a.Get, and of Import and Resume of operate.Operator. After an error
+// *durable.NotResumableError when it has half of it, of another file; those of a.Get, and of Import and Resume of operate.Operator. After an error
 // of Resume the run is in the store, and Restore or Resume can be called again.
 func Restore(ctx context.Context, eng *durable.Engine, a Archive, runID string) (operate.Imported, error) {
 	e, err := a.Get(ctx, runID)
@@ -129,6 +129,9 @@ func halfRestored(ctx context.Context, eng *durable.Engine, e *Entry) (*operate.
 		return nil, err
 	}
 	row := &page.Runs[0]
+	if row.Code == durable.CodeImporting {
+		return nil, &durable.NotResumableError{RunID: row.ID, Status: row.Status, Reason: row.Reason + ", from its own file, or delete it first"}
+	}
 	if row.Status != store.Interrupted || row.Code != durable.CodeImported || row.Last == nil || row.Last.Seq != e.Seq || row.Last.Sum != e.Sum {
 		return nil, nil
 	}
