@@ -2,9 +2,11 @@ package dashboard_test
 
 import (
 	"bufio"
+	"cmp"
 	"context"
 	"fmt"
 	"net/http"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -89,6 +91,28 @@ func TestAStreamBeginsWithWhatIsAskedAndGoesOnBehindTheLastEvent(t *testing.T) {
 		require.Contains(t, types, "event")
 		_, ok := next()
 		require.False(t, ok)
+	})
+}
+
+// The id of a run that was deleted may be used again.
+func TestAClientThatHasSeenAnEarlierRunWithTheIDSeesAllOfThisOne(t *testing.T) {
+	onStores(t, dashboard.Options{}, func(t *testing.T, s *site) {
+		s.asks("r")
+		ctx, stop := context.WithTimeout(t.Context(), 20*time.Second)
+		defer stop()
+		next := s.stream(ctx, "/api/runs/r/stream", "1000")
+		for seen := ""; seen != "1"; {
+			m, ok := next()
+			require.True(t, ok)
+			seen = m.id
+		}
+		_, err := s.c.Approve(t.Context(), "r", "", "")
+		require.NoError(t, err)
+		last := ""
+		for m, ok := next(); ok && m.event != "end"; m, ok = next() {
+			last = cmp.Or(m.id, last)
+		}
+		require.Equal(t, strconv.FormatInt(s.until("r", "completed").LastSeq, 10), last)
 	})
 }
 

@@ -82,6 +82,9 @@ func (st *Streams) Run(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
+	if after > run.LastSeq {
+		after = 0 // it has seen an earlier run with this id
+	}
 	s := begin(w)
 	s.last = after
 	first := []frame{{body: []byte("retry: 2000\n\n")}, newFrame("run", 0, run), executorFrame(&run)}
