@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"iter"
 	"log/slog"
 	"strings"
 
@@ -89,11 +88,11 @@ type ResumeOptions struct {
 // *durable.DefinitionChangedError, which Force may overcome; durable.ErrOccupied when another run holds
 // one of its exclusive keys. After any of them nothing has changed.
 func (op *Operator) Resume(ctx context.Context, id string, o ResumeOptions) (Plan, error) {
-	return op.resume(ctx, id, o, &store.Filter{})
+	return resume(ctx, op, id, o, &store.Filter{})
 }
 
 // resume is Resume of a run that f still selects.
-func (op *Operator) resume(ctx context.Context, id string, o ResumeOptions, f *store.Filter) (Plan, error) {
+func resume(ctx context.Context, op *Operator, id string, o ResumeOptions, f *store.Filter) (Plan, error) {
 	if op.desk.Closing() {
 		return Plan{}, durable.ErrClosed
 	}
@@ -155,16 +154,6 @@ func (op *Operator) resume(ctx context.Context, id string, o ResumeOptions, f *s
 	}
 	err = op.notClaimed(ctx, rv, row, reopened)
 	return rv.plan, err
-}
-
-// selects reports whether f selects a run with this row. That its executor is not alive was
-// checked.
-func selects(f *store.Filter, row *store.Run) bool {
-	var head int64
-	if row.Last != nil {
-		head = row.Last.Seq
-	}
-	return f.Matches(row, head, true)
 }
 
 // resumeUnheard is Resume of a waiting run, which may be resumed for one reason only: that it
@@ -342,41 +331,6 @@ func (op *Operator) follows(ctx context.Context, v *view, rv *revision, torn *hi
 		}
 	}
 	return nil
-}
-
-// ResumeAll resumes the matching runs one after the other, each as Resume does, and yields
-// the plan of each, with an error if it was not resumed; Plan.RunID names the run. Without
-// Statuses in f it takes interrupted and failed runs. A run that f no longer selects when its turn
-// comes is left: its error is a *durable.NotResumableError. A paused one stays paused: its error is a
-// *durable.NotResumableError with Paused, and Engine.Unpause lets it go on. ResumeAll ends
-// after an error of the listing, which names no run, and when ctx ends. Breaking out of the
-// range leaves the other runs as they are.
-//
-//	f := store.Filter{Workflows: []string{"checkout"}, Codes: []string{durable.CodeDefinitionChanged}}
-//	for plan, err := range op.ResumeAll(ctx, f, operate.ResumeOptions{}) { ... }
-//
-// FromCheckpoint is an event of one run, and must be 0: durable.ErrInvalid.
-func (op *Operator) ResumeAll(ctx context.Context, f store.Filter, o ResumeOptions) iter.Seq2[Plan, error] {
-	return func(yield func(Plan, error) bool) {
-		if o.FromCheckpoint != 0 {
-			yield(Plan{}, fmt.Errorf("durable: ResumeAll: FromCheckpoint is an event of one run: %w", durable.ErrInvalid))
-			return
-		}
-		if len(f.Statuses) == 0 {
-			f.Statuses = []store.Status{store.Interrupted, store.Failed}
-		}
-		for row, err := range op.desk.Runs(ctx, f) {
-			if err != nil {
-				yield(Plan{}, fmt.Errorf("durable: listing runs to resume: %w", storeError(err)))
-				return
-			}
-			plan, err := op.resume(ctx, row.ID, o, &f)
-			plan.RunID = row.ID
-			if !yield(plan, err) || ctx.Err() != nil {
-				return
-			}
-		}
-	}
 }
 
 // resumable returns why a run with this row cannot be resumed.

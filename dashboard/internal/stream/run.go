@@ -82,11 +82,10 @@ func (st *Streams) Run(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	if after > run.LastSeq {
-		after = 0 // it has seen an earlier run with this id
-	}
 	s := begin(w)
-	s.last = after
+	if s.last = after; after > run.LastSeq {
+		after, s.last = 0, 0 // it has seen an earlier run with this id
+	}
 	first := []frame{{body: []byte("retry: 2000\n\n")}, newFrame("run", 0, run), executorFrame(&run)}
 	for i := range run.Approvals {
 		first = append(first, newFrame("approval", 0, run.Approvals[i]))
