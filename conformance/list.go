@@ -147,6 +147,7 @@ func listFields(t *T) {
 		n := t.requireListed(s, shelf, c.name, f, c.match)
 		require.NotZero(t, n, "%s selects something", c.name)
 		require.Less(t, n, len(shelf), "%s does not select all", c.name)
+		t.requireListed(s, shelf, c.name+", each value twice", twice(f), c.match)
 	}
 	for name, f := range map[string]store.Filter{
 		"empty lists":     {IDs: []string{}, Workflows: []string{}, Statuses: []store.Status{}, Owners: []string{}, Attributes: map[string]string{}},
@@ -170,6 +171,14 @@ func listFields(t *T) {
 		}
 		require.Equal(t, want, got, "the kinds of unfinished runs, and no others")
 	}
+}
+
+// twice names each value of a list again, which is what two flags of a command with the same value do.
+func twice(f store.Filter) store.Filter {
+	f.IDs, f.Workflows, f.Versions = slices.Repeat(f.IDs, 2), slices.Repeat(f.Workflows, 2), slices.Repeat(f.Versions, 2)
+	f.Statuses, f.Codes, f.Queues = slices.Repeat(f.Statuses, 2), slices.Repeat(f.Codes, 2), slices.Repeat(f.Queues, 2)
+	f.Owners, f.Parents = slices.Repeat(f.Owners, 2), slices.Repeat(f.Parents, 2)
+	return f
 }
 
 func listPairs(t *T) {

@@ -1065,6 +1065,14 @@ func mutants() []mutant {
 			}
 			return next.List(ctx, f)
 		}})},
+		{"a value that is named twice selects all", "S16", "each field of a filter", filtered(func(f *store.Filter) {
+			if len(f.Statuses) > 1 && f.Statuses[0] == f.Statuses[len(f.Statuses)-1] {
+				f.Statuses = nil
+			}
+			if len(f.Codes) > 1 && f.Codes[0] == f.Codes[len(f.Codes)-1] {
+				f.Codes = nil
+			}
+		})},
 		{"prefixes know no case", "S16", "values are compared as they are", with(altered{list: func(next store.Store, ctx context.Context, f store.Filter) (store.Page, error) {
 			prefix := f.IDPrefix
 			if prefix == "" {

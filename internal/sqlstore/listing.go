@@ -162,6 +162,7 @@ func (w *where) window(column string, from, to store.Time) {
 // leading adds that the column has one of the values, and makes its index lead, unless another
 // one does. That index has only runs for which more is true; those of one value are in order.
 func (w *where) leading(column, more string, values []string) {
+	values = distinct(values) // how many there are decides who states the condition
 	lead := w.lead == "" && len(values) > 0 && (more == "" || !slices.Contains(values, ""))
 	if !lead || !w.ordered || len(values) == 1 {
 		w.among(column, values)
@@ -173,7 +174,7 @@ func (w *where) leading(column, more string, values []string) {
 	if more != "" {
 		w.add("", more)
 	}
-	if values = distinct(values); w.ordered && len(values) > 1 {
+	if w.ordered && len(values) > 1 {
 		w.values = values
 		for _, v := range values {
 			w.leads = append(w.leads, column+" = "+w.bind(v))
