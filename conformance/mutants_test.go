@@ -1065,6 +1065,7 @@ func mutants() []mutant {
 			}
 			return next.List(ctx, f)
 		}})},
+		{"keeps a reason as it came", "S4", "a reason that is no text", rows(func(r *store.Run) { r.Reason = strings.ReplaceAll(r.Reason, "\uFFFD", "\xff") })},
 		{"a value that is named twice selects all", "S16", "each field of a filter", filtered(func(f *store.Filter) {
 			if len(f.Statuses) > 1 && f.Statuses[0] == f.Statuses[len(f.Statuses)-1] {
 				f.Statuses = nil

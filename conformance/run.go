@@ -13,6 +13,7 @@ import (
 
 var runCases = []Case{
 	{Name: "a created run reads back as it was written", Clauses: "S1, S4", run: runReadsBack},
+	{Name: "a reason that is no text is kept as one", Clauses: "S4", run: runReasons},
 	{Name: "a run may have any text as its id", Clauses: "S4", run: runOddIDs},
 	{Name: "a second creation of another run under the id is refused and named", Clauses: "S8", run: runExists},
 	{Name: "of many concurrent creations one wins", Clauses: "S1, S8", run: runCreateRace},
@@ -63,6 +64,28 @@ func runReadsBack(t *T) {
 			require.Less(t, max(before.Sub(t.row(s, id).UpdatedAt), t.row(s, id).UpdatedAt.Sub(before)), time.Hour, "UpdatedAt is about now")
 		}
 	}
+}
+
+func runReasons(t *T) {
+	s := t.open()
+	const torn = "till \x00 Monday \xff"
+	clean := store.CleanText(torn)
+	w := t.run(s, "r", func(r *store.Run) { r.Reason = torn })
+	check := func(when string) {
+		t.Helper()
+		require.Equal(t, clean, t.row(s, "r").Reason, "S4: what store.CleanText makes of it, %s", when)
+		require.Equal(t, clean, t.list(s, store.Filter{})[0].Reason, "S4: what store.CleanText makes of it, %s", when)
+	}
+	check("of a creation")
+	w.must(s, w.patch(store.RowPatch{Reason: ptr("")}))
+	w.must(s, w.patch(store.RowPatch{Reason: ptr(torn)}))
+	check("of a row patch")
+	w.must(s, w.patch(store.RowPatch{Reason: ptr("")}))
+	c := w.append(step("a"))
+	c.Row, c.Branch = &store.RowPatch{Reason: ptr(torn)}, &store.Branch{N: 1, Reason: torn, CreatedAt: t.now()}
+	w.must(s, c)
+	check("of a change with an event")
+	require.Equal(t, clean, t.load(s, "r", store.Cursor{}).Branches[0].Reason, "S4: what store.CleanText makes of it, of a branch")
 }
 
 func oddTexts() []string {

@@ -99,7 +99,9 @@ func Patch(p *store.RowPatch) []Assignment {
 		as = append(as, Assignment{"status", string(*p.Status)})
 	}
 	as = assign(as, "code", p.Code)
-	as = assign(as, "reason", p.Reason)
+	if p.Reason != nil {
+		as = append(as, Assignment{"reason", store.CleanText(*p.Reason)})
+	}
 	as = assign(as, "recoverable", p.Recoverable)
 	as = assignInt(as, "branch", p.Branch)
 	as = assignInt(as, "generation", p.Generation)

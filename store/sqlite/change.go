@@ -198,7 +198,7 @@ func (t *tx) start(c *store.Change) (refused, err error) {
 
 func (t *tx) insert(c *store.Change) (refused, err error) {
 	row := *c.Create
-	row.Epoch = c.RowEpoch()
+	row.Epoch, row.Reason = c.RowEpoch(), store.CleanText(row.Reason)
 	row.Inbox = 0 // the messages are numbered below, from 1
 	row.UpdatedAt = t.now
 	if c.Yield {
@@ -337,7 +337,7 @@ func (t *tx) attributes(no int64, set map[string]string, replace bool) error {
 func (t *tx) rest(c *store.Change, no int64) (refused, err error) {
 	if b := c.Branch; b != nil {
 		if _, _, err := t.exec(t.s.q.branchInsert, no, int64(b.N), int64(b.Parent), int64(b.Generation), b.Cutoff, b.CutScope,
-			b.Reason, int64(b.CreatedAt)); err != nil {
+			store.CleanText(b.Reason), int64(b.CreatedAt)); err != nil {
 			return nil, err
 		}
 	}
