@@ -196,6 +196,14 @@ func scheduleMutants() []mutant {
 				},
 			}
 		})},
+		{"asks for one more than the largest number", "S37", "what is due comes in order", schedulesBy(func() scheduling {
+			return scheduling{due: func(next store.Schedules, ctx context.Context, limit int) (store.DueSchedules, error) {
+				if limit+1 < limit {
+					return store.DueSchedules{}, store.ErrInvalid
+				}
+				return next.DueSchedules(ctx, limit)
+			}}
+		})},
 		{"refuses to remove what it could not keep", "S36", "another one afterwards", schedulesBy(func() scheduling {
 			return scheduling{remove: func(next store.Schedules, ctx context.Context, name string) (bool, error) {
 				if strings.Contains(name, "\x00") {

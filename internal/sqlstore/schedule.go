@@ -1,6 +1,10 @@
 package sqlstore
 
-import "github.com/holdfast-dev/holdfast/store"
+import (
+	"math"
+
+	"github.com/holdfast-dev/holdfast/store"
+)
 
 // ScheduleRow is a row of durable_schedules.
 type ScheduleRow struct {
@@ -15,6 +19,10 @@ type ScheduleRow struct {
 func (r *ScheduleRow) Schedule() store.Schedule {
 	return store.Schedule{Name: r.Name, Revision: r.Revision, Due: store.Time(r.Due), Data: r.Data, UpdatedAt: store.Time(r.UpdatedAt)}
 }
+
+// DueLimit returns how many schedules that are due are asked for, such that a statement can ask
+// for one more.
+func DueLimit(limit int) int { return min(max(limit, 0), math.MaxInt-1) }
 
 // DueSchedules makes the answer of rows in the order of Due and name: one more than
 // limit of those that are due and, if that many are not, the first that is not.

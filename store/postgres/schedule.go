@@ -148,7 +148,7 @@ func (s *Store) DueSchedules(ctx context.Context, limit int) (due store.DueSched
 		return due, err
 	}
 	defer s.calls.Done()
-	limit = max(limit, 0)
+	limit = sqlstore.DueLimit(limit)
 	err = s.again(ctx, func(w *wire) error {
 		w.ctx = ctx
 		var now store.Time

@@ -89,7 +89,7 @@ func (s *Store) Schedules(ctx context.Context, names ...string) (list []store.Sc
 
 // DueSchedules implements store.Schedules.
 func (s *Store) DueSchedules(ctx context.Context, limit int) (due store.DueSchedules, err error) {
-	limit = max(limit, 0)
+	limit = sqlstore.DueLimit(limit)
 	err = s.read(ctx, "look for schedules that are due", func(tx *sqlx.Tx) error {
 		now := store.TimeOf(s.opts.Clock())
 		var rows []sqlstore.ScheduleRow
