@@ -14,6 +14,7 @@ var branchCases = []Case{
 	{Name: "a cut in a scope keeps what is beside it", Clauses: "S4", run: branchScope},
 	{Name: "a root branch begins in the change that closes what was before", Clauses: "S1, S4", run: branchRoot},
 	{Name: "a part of a history is read by number and from the end", Clauses: "S4", run: branchCursor},
+	{Name: "a branch whose record is lost is one of its own", Clauses: "S4", run: branchLost},
 }
 
 func branchRecorded(t *T) {
@@ -167,6 +168,27 @@ func branchCursor(t *T) {
 	h := t.load(s, "r", store.Cursor{NoEvents: true, All: true})
 	require.Empty(t, h.Events)
 	require.Equal(t, int64(17), h.Run.Last.Seq, "Last comes without events too")
+}
+
+// branchLost is about a log that is damaged: what is read of it is what store.LineageOf says.
+func branchLost(t *T) {
+	s := t.open()
+	w := t.run(s, "r")
+	of := map[int32][]int64{0: {1}}
+	for n := range int64(200) {
+		branch := int32(n % 2)
+		e := step(fmt.Sprint("s", n))
+		e.Branch = branch
+		c := w.append(e)
+		of[branch] = append(of[branch], c.Events[0].Seq)
+		w.must(s, c)
+	}
+	for branch, line := range of {
+		for _, tail := range []int{1, 2, 7, 70, 99, 1000} {
+			want := line[max(0, len(line)-tail):]
+			require.Equal(t, want, seqs(t.load(s, "r", store.Cursor{Branch: &branch, Tail: tail}).Events), "the last %d of branch %d", tail, branch)
+		}
+	}
 }
 
 func branchTwice(t *T) {

@@ -1065,6 +1065,14 @@ func mutants() []mutant {
 			}
 			return next.List(ctx, f)
 		}})},
+		{"a tail counts every event of a run without branches", "S4", "whose record is lost", with(altered{load: func(next store.Store, ctx context.Context, id string, c store.Cursor) (*store.History, error) {
+			h, err := next.Load(ctx, id, c)
+			if err == nil && c.Tail > 0 && len(h.Branches) == 0 && h.Run.Last != nil {
+				c.After, c.Tail = max(c.After, h.Run.Last.Seq-int64(c.Tail)), 0
+				return next.Load(ctx, id, c)
+			}
+			return h, err
+		}})},
 		{"keeps a reason as it came", "S4", "a reason that is no text", rows(func(r *store.Run) { r.Reason = strings.ReplaceAll(r.Reason, "\uFFFD", "\xff") })},
 		{"a value that is named twice selects all", "S16", "each field of a filter", filtered(func(f *store.Filter) {
 			if len(f.Statuses) > 1 && f.Statuses[0] == f.Statuses[len(f.Statuses)-1] {

@@ -52,8 +52,8 @@ func (s *Store) events(ctx context.Context, f *found, c store.Cursor) iter.Seq2[
 		r.lineage = store.LineageOf(h.Branches, n)
 		r.branches = r.lineage.Branches()
 	}
-	if r.tail > 0 && (c.All || len(h.Branches) == 0 && len(r.branches) == 1) { // every event counts
-		r.after, r.tail = max(r.after, r.until-int64(r.tail)), 0
+	if low := r.until - int64(r.tail); r.tail > 0 && (low <= r.after || r.wants(f.head)) {
+		r.after, r.tail = max(r.after, low), 0
 	}
 	if r.tail == 0 {
 		head := f.head
@@ -76,6 +76,20 @@ func (s *Store) events(ctx context.Context, f *found, c store.Cursor) iter.Seq2[
 			yield(store.Event{}, described(fmt.Sprintf("read events of run %q", id), err))
 		}
 	}
+}
+
+// wants reports whether head has all events behind r.after, and each is wanted. Without a record of a
+// branch there may be events of one: the record can be lost.
+func (r *reading) wants(head []store.Event) bool {
+	if r.all {
+		return true
+	}
+	for i := range head {
+		if !r.lineage.Has(&head[i]) {
+			return false
+		}
+	}
+	return len(head) > 0 && head[len(head)-1].Seq == r.until
 }
 
 // The width of the Seq windows in which events are read: narrow at first,
