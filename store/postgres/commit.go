@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"iter"
+	"slices"
 	"strings"
 	"time"
 	"unicode/utf8"
@@ -39,11 +40,7 @@ func (s *Store) Commit(ctx context.Context, batch []store.Change) []error {
 		return []error{}
 	}
 	if err := s.enter(ctx); err != nil {
-		errs := make([]error, len(batch))
-		for i := range errs {
-			errs[i] = err
-		}
-		return errs
+		return slices.Repeat([]error{err}, len(batch))
 	}
 	defer s.calls.Done()
 	errs, _ := sqlstore.Screen(batch, s.limits)

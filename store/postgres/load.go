@@ -81,15 +81,8 @@ func (s *Store) events(ctx context.Context, f *found, c store.Cursor) iter.Seq2[
 // wants reports whether head has all events behind r.after, and each is wanted. Without a record of a
 // branch there may be events of one: the record can be lost.
 func (r *reading) wants(head []store.Event) bool {
-	if r.all {
-		return true
-	}
-	for i := range head {
-		if !r.lineage.Has(&head[i]) {
-			return false
-		}
-	}
-	return len(head) > 0 && head[len(head)-1].Seq == r.until
+	foreign := func(e store.Event) bool { return !r.lineage.Has(&e) }
+	return r.all || len(head) > 0 && head[len(head)-1].Seq == r.until && !slices.ContainsFunc(head, foreign)
 }
 
 // The width of the Seq windows in which events are read: narrow at first,
