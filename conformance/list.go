@@ -234,6 +234,19 @@ func listLiteral(t *T) {
 		require.Empty(t, t.list(s, store.Filter{Attributes: map[string]string{text: "x"}}), "a value belongs to its name")
 	}
 	require.Len(t, t.list(s, store.Filter{Workflows: texts}), len(texts))
+	t.run(s, "torn \uFFFD!", func(r *store.Run) {
+		r.Workflow, r.Version, r.Queue, r.Parent, r.Owner, r.Code = "torn \uFFFD", "torn \uFFFD", "torn \uFFFD", "torn \uFFFD", "torn \uFFFD", "torn \uFFFD"
+	})
+	for _, torn := range []string{"torn \xff", "torn \x00"} {
+		for name, f := range map[string]store.Filter{
+			"Workflows": {Workflows: []string{torn, "a"}}, "Versions": {Versions: []string{torn, "a"}}, "Queues": {Queues: []string{torn, "a"}},
+			"Parents": {Parents: []string{torn, "a"}}, "Owners": {Owners: []string{torn, "a"}}, "Codes": {Codes: []string{torn, "a"}},
+			"IDs": {IDs: []string{torn + "!", "a!"}}, "Statuses": {Statuses: []store.Status{store.Status(torn), store.Pending, store.Running}, Workflows: []string{"a"}},
+		} {
+			require.Equal(t, []string{"a!"}, ids(t.list(s, f)), "S16: %s, beside %q, which no run has", name, torn)
+			require.Equal(t, map[string]int64{"": 1}, t.count(s, f, ""), "S16: %s, beside %q, which no run has", name, torn)
+		}
+	}
 	require.Empty(t, t.list(s, store.Filter{IDPrefix: "%"}))
 	require.Empty(t, t.list(s, store.Filter{Workflows: []string{"' OR 1=1 --", "x') OR ('1'='1"}, IDPrefix: "'"}))
 	require.Equal(t, []string{"UPPER!"}, ids(t.list(s, store.Filter{IDPrefix: "UPP"})), "prefixes are case sensitive")

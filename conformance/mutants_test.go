@@ -1074,6 +1074,11 @@ func mutants() []mutant {
 			return h, err
 		}})},
 		{"keeps a reason as it came", "S4", "a reason that is no text", rows(func(r *store.Run) { r.Reason = strings.ReplaceAll(r.Reason, "\uFFFD", "\xff") })},
+		{"takes a byte that is no text for another", "S16", "values are compared as they are", filtered(func(f *store.Filter) {
+			for i := range f.Workflows {
+				f.Workflows[i] = strings.ToValidUTF8(f.Workflows[i], "\uFFFD")
+			}
+		})},
 		{"a value that is named twice selects all", "S16", "each field of a filter", filtered(func(f *store.Filter) {
 			if len(f.Statuses) > 1 && f.Statuses[0] == f.Statuses[len(f.Statuses)-1] {
 				f.Statuses = nil

@@ -21,12 +21,10 @@ func (s *Store) List(ctx context.Context, f store.Filter) (store.Page, error) {
 	if err != nil {
 		return store.Page{}, err
 	}
+	some := matchable(&f)
 	l, err := s.dialect().List(f, gone)
-	if err != nil {
+	if err != nil || !some {
 		return store.Page{}, err
-	}
-	if !matchable(&f) {
-		return store.Page{}, nil
 	}
 	var rows []listedRow
 	err = s.readAgain(ctx, func() error {
@@ -84,20 +82,21 @@ func whole(l *sqlstore.Listing, rename func(string) string, withLast bool) strin
 }
 
 // matchable reports whether any run can match f: no run has a text that a column
-// cannot hold. A list that also has other texts is reduced to those.
+// cannot hold. It reduces lists that also have other texts to those.
 func matchable(f *store.Filter) bool {
 	for name, value := range f.Attributes {
 		if !holdable(name) || !holdable(value) {
 			return false
 		}
 	}
-	for _, list := range [][]string{f.IDs, f.Workflows, f.Versions, f.Codes, f.Queues, f.Owners, f.Parents} {
-		if len(list) > 0 && !slices.ContainsFunc(list, holdable) {
-			return false
-		}
-	}
-	statuses := len(f.Statuses) == 0 || slices.ContainsFunc(f.Statuses, func(s store.Status) bool { return holdable(string(s)) })
-	return statuses && holdable(f.IDPrefix)
+	return holdable(f.IDPrefix) && reduced(&f.Statuses) && reduced(&f.IDs) && reduced(&f.Workflows) && reduced(&f.Versions) &&
+		reduced(&f.Codes) && reduced(&f.Queues) && reduced(&f.Owners) && reduced(&f.Parents)
+}
+
+func reduced[T ~string](list *[]T) (some bool) {
+	all := *list
+	*list = slices.DeleteFunc(slices.Clone(all), func(v T) bool { return !holdable(string(v)) })
+	return len(all) == 0 || len(*list) > 0
 }
 
 // Count implements store.Store.
@@ -110,6 +109,7 @@ func (s *Store) Count(ctx context.Context, f store.Filter, by string) (map[strin
 	if err != nil {
 		return nil, err
 	}
+	some := matchable(&f)
 	sql, args, err := s.dialect().Count(f, by, gone)
 	if err != nil {
 		return nil, err
@@ -119,9 +119,9 @@ func (s *Store) Count(ctx context.Context, f store.Filter, by string) (map[strin
 		N    int64  `db:"n"`
 	}
 	switch {
-	case !matchable(&f) && by != "":
+	case !some && by != "":
 		return map[string]int64{}, nil
-	case !matchable(&f):
+	case !some:
 		return map[string]int64{"": 0}, nil
 	}
 	if err := s.selectRows(ctx, s.db, &rows, sql, args...); err != nil {

@@ -100,7 +100,7 @@ const (
 func (r *reading) read(ctx context.Context, yield func(store.Event, error) bool) error {
 	after, limit := r.after, firstChunk
 	if r.tail > 0 {
-		err := r.on(ctx, func(w *wire) (err error) {
+		err := r.store.reading(ctx, func(w *wire) (err error) {
 			after, err = r.tailFrom(w, r.after)
 			return err
 		})
@@ -119,7 +119,7 @@ func (r *reading) read(ctx context.Context, yield func(store.Event, error) bool)
 	}
 	var c chunk
 	for seen := after; ; {
-		err := r.on(ctx, func(w *wire) error {
+		err := r.store.reading(ctx, func(w *wire) error {
 			return r.chunk(w, after, limit, &c)
 		})
 		if err != nil {
@@ -163,11 +163,6 @@ func (r *reading) give(ctx context.Context, events []store.Event, yield func(sto
 	return false, nil
 }
 
-// on runs f with a connection for reading, again if the connection breaks.
-func (r *reading) on(ctx context.Context, f func(*wire) error) error {
-	return r.store.reading(ctx, f)
-}
-
 // chunk is a part of a log.
 type chunk struct {
 	events      []store.Event
@@ -208,7 +203,7 @@ func (r *reading) ended(ctx context.Context, last int64) error {
 		return nil
 	}
 	var left int64
-	err := r.on(ctx, func(w *wire) error {
+	err := r.store.reading(ctx, func(w *wire) error {
 		return w.query("runs_left", func(v []driverValue) error {
 			left = v[0].(int64)
 			return nil

@@ -6,7 +6,9 @@ import (
 	"database/sql/driver"
 	"encoding/json"
 	"fmt"
+	"slices"
 	"time"
+	"unicode/utf8"
 
 	"github.com/holdfast-dev/holdfast/internal/sqlstore"
 	"github.com/holdfast-dev/holdfast/store"
@@ -98,9 +100,8 @@ func (c *cells) executor() sqlstore.ExecutorRow {
 
 // jsonArray encodes a list for json_each.
 func jsonArray(list []string) any {
-	if len(list) == 0 {
-		return "[]"
-	}
+	// JSON has no place for other bytes, and would make names of other things of them.
+	list = slices.DeleteFunc(append([]string{}, list...), func(s string) bool { return !utf8.ValidString(s) })
 	b, err := json.Marshal(list)
 	if err != nil {
 		panic("sqlite: encode a list of strings: " + err.Error()) // cannot happen
