@@ -120,6 +120,21 @@ func transactTwice(t *T) {
 	once.Row = &store.RowPatch{Priority: ptr(int32(7))}
 	w.must(s, once)
 	t.refusedIn(s, "a change of the row that was carried out before", once, store.ErrFenced)
+	for name, part := range map[string]func(*store.Change){
+		"a branch": func(c *store.Change) { c.Branch = &store.Branch{N: 1, CreatedAt: t.now()} },
+		"a status that is expected": func(c *store.Change) {
+			c.Expect.Statuses, c.Row = []store.Status{store.Running}, &store.RowPatch{Status: ptr(store.Waiting)}
+		},
+		"an inbox that is expected": func(c *store.Change) {
+			c.Expect.Inbox, c.Send = ptr(t.heard(s, "r")), []store.Message{signal("r", "to itself")}
+		},
+	} {
+		once := w.append(step(name))
+		part(&once)
+		w.must(s, once)
+		t.refusedIn(s, "a change with "+name+" that was carried out before", once, store.ErrFenced)
+		w.must(s, w.patch(store.RowPatch{Status: ptr(store.Running)}))
+	}
 	w.steps(s, 1)
 }
 

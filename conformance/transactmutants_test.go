@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -24,6 +25,7 @@ type transacting struct {
 	keepsOnErr bool // and also when its change is refused
 	forgets    bool // it is not written
 	repeats    bool // a change that was carried out before is accepted
+	rowFirst   bool // a branch that the run has is looked for before the log is
 	blind      bool // the log is not looked at
 	together   bool // others write while a transaction is open, and it does not notice
 	stuck      bool // nobody writes while one is open, though the store says so
@@ -101,7 +103,9 @@ func (t *fakeTx) Commit(c store.Change) error {
 	if err == nil && !t.s.repeats {
 		var h *store.History
 		if h, err = t.s.Load(ctx, c.RunID, store.Cursor{NoEvents: true}); err == nil {
-			if last := h.Run.Last; last.Seq != c.Events[0].Seq-1 || last.Epoch != c.Expect.Epoch {
+			if t.s.rowFirst && c.Branch != nil && slices.ContainsFunc(h.Branches, func(b store.Branch) bool { return b.N == c.Branch.N }) {
+				err = store.ErrInvalid
+			} else if last := h.Run.Last; last.Seq != c.Events[0].Seq-1 || last.Epoch != c.Expect.Epoch {
 				err = store.ErrFenced
 			}
 		}
@@ -137,6 +141,7 @@ func transactMutants() []mutant {
 		{"keeps what was done beside a refused change", "S40", "takes its transaction with it", transactsBy(func(t *transacting) { t.keepsOnErr = true })},
 		{"forgets what was done beside a change", "S40", "are one act", transactsBy(func(t *transacting) { t.forgets = true })},
 		{"takes a change that was carried out before", "S40", "carried out before", transactsBy(func(t *transacting) { t.repeats = true })},
+		{"says of a change that was carried out before what its row says", "S40", "carried out before", transactsBy(func(t *transacting) { t.rowFirst = true })},
 		{"acknowledges what was refused", "S40", "same place", transactsBy(func(t *transacting) { t.blind, t.together = true, true })},
 		{"keeps others waiting without saying so", "S40", "beside an open", transactsBy(func(t *transacting) { t.stuck = true })},
 		{"waits for a transaction whatever the context", "S18", "ends with the context", transactsBy(func(t *transacting) { t.deaf = true })},

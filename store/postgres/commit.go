@@ -47,10 +47,7 @@ func (s *Store) Commit(ctx context.Context, batch []store.Change) []error {
 	all := make([]member, len(batch))
 	var todo []*member
 	for i := range batch {
-		if errs[i] == nil {
-			errs[i] = checkTexts(&batch[i])
-		}
-		if errs[i] == nil {
+		if errs[i] = cmp.Or(errs[i], checkTexts(&batch[i])); errs[i] == nil {
 			all[i].c = &batch[i]
 			todo = append(todo, &all[i])
 		}

@@ -1,6 +1,7 @@
 package postgres
 
 import (
+	"cmp"
 	"context"
 	"database/sql"
 	"database/sql/driver"
@@ -228,8 +229,11 @@ func (t *stepTx) carryOut(c *store.Change) (*drafted, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := refused[m]; err != nil {
-		return nil, err
+	if len(refused) > 0 {
+		if err := s.judge(q, refused); err != nil || refused[m] != nil {
+			return nil, cmp.Or(err, refused[m])
+		}
+		return nil, sqlstore.FencedAt(c) // it was carried out before
 	}
 	left, err := s.writeDraft(q, d, members)
 	if sqlState(err) == "23505" || err == nil && len(left) > 0 {
