@@ -12,7 +12,7 @@ import (
 
 var capabilityCases = []Case{
 	{Name: "the store has the capabilities that are declared, and no others", Clauses: "declared", run: capabilityDeclared},
-	{Name: "a listener hears of messages, new runs and ends", Clauses: "Notifier", Needs: Notifier, run: notifierHears},
+	{Name: "a listener hears of messages, new runs, times and ends", Clauses: "Notifier", Needs: Notifier, run: notifierHears},
 	{Name: "listening begins with a look at everything", Clauses: "Notifier", Needs: Notifier, run: notifierBegins},
 	{Name: "listening ends with its context and with the store", Clauses: "Notifier, S23", Needs: Notifier, run: notifierEnds},
 	{Name: "a batch is one commit", Clauses: "Meter, S2", Needs: Meter, run: meterBatch},
@@ -57,7 +57,9 @@ func notifierHears(t *T) {
 	says := map[string]store.News{
 		"a new run": store.NewsClaimable, "a message": store.NewsMail, "the end of a run": store.NewsPlace | store.NewsStatus,
 		"a message to a run of nobody": store.NewsClaimable,
+		"a delayed run":                store.NewsTime, "a run that is delayed": store.NewsTime, "a waiting run that is given up": store.NewsTime,
 	}
+	later := func(r *store.Run) { r.WakeAt = t.now().Add(time.Hour) }
 	acts := map[string]func(id string){
 		"a new run": func(id string) { t.run(s, id) },
 		"a message": func(id string) {
@@ -67,6 +69,17 @@ func notifierHears(t *T) {
 		"a message to a run of nobody": func(id string) {
 			t.run(s, id, func(r *store.Run) { r.Status = store.Waiting })
 			t.must(s, send(signal(id, "1")))
+		},
+		"a delayed run": func(id string) { t.run(s, id, later) },
+		"a run that is delayed": func(id string) {
+			w := t.run(s, id)
+			w.must(s, w.patch(store.RowPatch{WakeAt: ptr(t.now().Add(time.Hour))}))
+		},
+		"a waiting run that is given up": func(id string) {
+			w := t.run(s, id, later, func(r *store.Run) { r.Status, r.Owner = store.Waiting, "somebody" })
+			c := w.append(step("last"))
+			c.Yield = true
+			w.must(s, c)
 		},
 		"the end of a run": func(id string) {
 			w := t.run(s, id, func(r *store.Run) { r.Status, r.Owner = store.Running, "somebody" })

@@ -133,7 +133,7 @@ func addNews(news *notice.News, c *store.Change, before *store.Run) {
 	if c.Yield || c.Expect.TakeEpoch {
 		after.Owner = ""
 	}
-	news.Changed(before, &after, notice.MayBeDue(after.Status))
+	news.Carried(c, before, &after)
 }
 
 func addSwift(a *[22]array, m *member) {

@@ -215,7 +215,7 @@ func changedTo(c *store.Change, after *store.Run) (news notice.News) {
 	if c.Yield || c.Expect.TakeEpoch {
 		before.Owner = "?"
 	}
-	news.Changed(&before, after, notice.MayBeDue(after.Status))
+	news.Carried(c, &before, after)
 	return news
 }
 

@@ -9,7 +9,6 @@ import (
 	"github.com/holdfast-dev/holdfast/internal/sqlstore"
 	"github.com/holdfast-dev/holdfast/store"
 	"github.com/holdfast-dev/holdfast/store/internal/draft"
-	"github.com/holdfast-dev/holdfast/store/internal/notice"
 )
 
 // head is the part of a run's row that a Change checks before it writes.
@@ -313,7 +312,7 @@ func (t *tx) patch(c *store.Change, h head) error {
 	if c.Row != nil && c.Row.Paused != nil {
 		h.row.Paused = !after.Paused // the head does not say
 	}
-	t.news.Changed(&h.row, &after, notice.MayBeDue(after.Status))
+	t.news.Carried(c, &h.row, &after)
 	return nil
 }
 

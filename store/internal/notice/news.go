@@ -148,6 +148,18 @@ func (n *News) Changed(before, after *store.Run, due bool) {
 	}
 }
 
+// Carried is Changed for a store that knows of the row no more than Owner, Status and Paused, and what c sets.
+func (n *News) Carried(c *store.Change, before, after *store.Run) {
+	row, may := *after, MayBeDue(after.Status)
+	switch {
+	case c.Row != nil && c.Row.WakeAt != nil:
+		row.WakeAt = *c.Row.WakeAt
+	case may && row.Status != store.Interrupted:
+		row.WakeAt = 1 // it may have a time
+	}
+	n.Changed(before, &row, may)
+}
+
 // over reports whether a run of this status holds no place that it may have held before.
 func over(s store.Status) bool { return s.Terminal() || s == store.Interrupted }
 
