@@ -120,6 +120,7 @@ func transactTwice(t *T) {
 	once.Row = &store.RowPatch{Priority: ptr(int32(7))}
 	w.must(s, once)
 	t.refusedIn(s, "a change of the row that was carried out before", once, store.ErrFenced)
+	w.must(s, w.patch(store.RowPatch{Status: ptr(store.Running)}))
 	for name, part := range map[string]func(*store.Change){
 		"a branch": func(c *store.Change) { c.Branch = &store.Branch{N: 1, CreatedAt: t.now()} },
 		"a status that is expected": func(c *store.Change) {
