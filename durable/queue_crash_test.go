@@ -13,6 +13,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/holdfast-dev/holdfast/durable"
+	"github.com/holdfast-dev/holdfast/durable/durabletest"
 	"github.com/holdfast-dev/holdfast/internal/crashstore"
 	"github.com/holdfast-dev/holdfast/store"
 	"github.com/holdfast-dev/holdfast/store/memory"
@@ -284,4 +285,65 @@ func TestNoJumpOfTheClockBeginsARunEarlyOrTwice(t *testing.T) {
 			}
 		})
 	}
+}
+
+// In a queue that is never empty, a process at its limit has room for a moment only, and looks for
+// runs of the dead more slowly than it claims those in line.
+func TestTheRunOfADeadProcessDoesNotWaitForTheLineOfItsQueue(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		data := memory.Open()
+		wf := durable.Define("w", func(ctx context.Context, slow bool) (bool, error) {
+			return slow, durable.Do(ctx, "work", func(ctx context.Context) error {
+				took := 100 * time.Millisecond
+				if slow && durable.Attempt(ctx).Number == 1 {
+					took = time.Second
+				}
+				select {
+				case <-time.After(took):
+				case <-ctx.Done():
+				}
+				return ctx.Err()
+			})
+		})
+		open := func(st store.Store) (context.Context, *durable.Engine) {
+			eng, err := durable.Open(t.Context(), st, durable.Options{
+				Workflows: []durable.Definition{wf}, Logger: slog.New(slog.DiscardHandler), Grace: -1, Lease: time.Second,
+				Queues: []durable.Queue{{Name: "q", MaxPerProcess: 2}},
+			})
+			require.NoError(t, err)
+			ctx := durable.NewContext(t.Context(), eng)
+			_, err = durable.Recover(ctx)
+			require.NoError(t, err)
+			return ctx, eng
+		}
+		lost := durabletest.Faults(data)
+		first, one := open(lost)
+		defer one.Close() // it has no store then
+		for i := range 2 {
+			_, err := wf.Start(first, fmt.Sprint("first-", i), true, durable.OnQueue("q"))
+			require.NoError(t, err)
+		}
+		synctest.Wait()
+		lost.Cut()
+
+		second, two := open(durabletest.Faults(data.Handle(), durabletest.Fault{Do: durabletest.Slow, For: 30 * time.Millisecond, On: "list"}))
+		defer two.Close()
+		for i := range 300 {
+			_, err := wf.Start(second, fmt.Sprint("later-", i), false, durable.OnQueue("q"))
+			require.NoError(t, err)
+		}
+		begun := time.Now()
+		for i := range 2 {
+			run, err := wf.Handle(second, fmt.Sprint("first-", i))
+			require.NoError(t, err)
+			_, err = run.Wait(second)
+			require.NoError(t, err)
+		}
+		require.Less(t, time.Since(begun), 5*time.Second, "a lease, two works, and not the line of 15 s")
+		last, err := wf.Handle(second, "later-299")
+		require.NoError(t, err)
+		_, err = last.Wait(second)
+		require.NoError(t, err)
+		require.Less(t, time.Since(begun), 20*time.Second, "no place is kept for nobody")
+	})
 }

@@ -168,7 +168,11 @@ func (c *Claims) takeNext(ctx context.Context) (more bool, err error) {
 			c.alarm.Set(until)
 		}
 	}}
-	defer c.rooms.Ask(&sc)()
+	giveBack, kept := c.rooms.Ask(&sc)
+	defer giveBack()
+	if kept {
+		nudge.Send(c.orphans) // those for which it is kept take it, or are gone
+	}
 	runs, err := c.claim(ctx, sc, &history.Claim{}, nil)
 	c.held.Store(held)
 	if c.batch = claimBatch; len(runs) == n {

@@ -19,9 +19,10 @@ type orphanPass struct {
 	rep     *Report
 
 	resume toContinue
-	try    []string // suspects
-	seen   int      // runs that were listed
-	back   []func() // give back the room that was set aside for resume
+	try    []string       // suspects
+	seen   int            // runs that were listed
+	owed   map[string]int // runs that were left for lack of room here, by queue
+	back   []func()       // give back the room that was set aside for resume
 }
 
 // Of the runs whose owner is gone, those that it executed are dealt with first: there may be any
@@ -44,6 +45,17 @@ func (p *orphanPass) all(ctx context.Context, statuses ...store.Status) error {
 		}
 		return nil
 	})
+}
+
+// keepPlaces ends a pass over all runs: the next places that become free here are for those that it
+// has left. A pass that could not look at all of them keeps none.
+func (p *orphanPass) keepPlaces(err error) {
+	if err != nil {
+		p.owed = nil
+	}
+	if p.claims.rooms.Owe(p.owed) {
+		p.claims.Wake() // the loop may have left places that nobody needs now
+	}
 }
 
 // one deals with a single run whose owner is gone.
@@ -73,6 +85,10 @@ func (p *orphanPass) admit(row *store.Run, add func(*store.Run)) {
 	giveBack, ok := p.claims.admit(row)
 	if !ok {
 		p.rep.Deferred = append(p.rep.Deferred, row.ID)
+		if p.owed == nil {
+			p.owed = map[string]int{}
+		}
+		p.owed[row.Queue]++
 		return
 	}
 	p.back = append(p.back, giveBack)

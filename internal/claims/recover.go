@@ -62,7 +62,10 @@ func (rc *Recovery) Recover(ctx context.Context, announce Announce) (rep Report,
 	if rc.o.Runs.Closing() {
 		return rep, commit.ErrClosed
 	}
-	if err := rc.orphanPass(&rep).all(ctx, cutOff...); err != nil {
+	pass := rc.orphanPass(&rep)
+	err = pass.all(ctx, cutOff...)
+	pass.keepPlaces(err)
+	if err != nil {
 		return rep, err
 	}
 	if err := rc.resumeInterrupted(ctx, &rep); err != nil {

@@ -37,6 +37,7 @@ func (rc *Recovery) takeOver(ctx context.Context) {
 			rc.mayRest.Store(true)
 		}
 	}
+	pass.keepPlaces(err)
 	if err != nil {
 		if ctx.Err() == nil {
 			rc.o.Log.Warn("durable: taking over runs of a lost executor failed; the next beat tries again", "error", err)

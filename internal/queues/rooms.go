@@ -23,6 +23,7 @@ type Rooms struct {
 	mu   sync.Mutex
 	held map[place]string // the queue of each run that holds a place here
 	n    map[string]int   // how many of them each queue has, and how many are set aside
+	owed map[string]int   // see Owe
 }
 
 // A place is held by a run under one epoch: an execution that has lost the run must not give up the
@@ -61,12 +62,24 @@ func (r *Rooms) Picky() bool { return r.only != nil }
 // Limits reports whether any queue is limited in this process.
 func (r *Rooms) Limits() bool { return len(r.limits) > 0 }
 
+// Owe keeps places for runs that this executor is to take by name, and for which Admit had none: so
+// many of each queue. Ask leaves them, so that runs in line do not come first for ever. owed reports
+// whether places were kept before.
+func (r *Rooms) Owe(runs map[string]int) (owed bool) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	owed = len(r.owed) > 0
+	r.owed = runs
+	return owed
+}
+
 // Ask sets aside all the room that there is, and makes c ask for no more. The caller calls
-// giveBack when the runs that it got have entered.
-func (r *Rooms) Ask(c *store.Claim) (giveBack func()) {
+// giveBack when the runs that it got have entered. kept reports whether a place is free and was left
+// for those to whom it is owed.
+func (r *Rooms) Ask(c *store.Claim) (giveBack func(), kept bool) {
 	c.AnyQueue = r.only == nil
 	if len(r.names) == 0 {
-		return func() {}
+		return func() {}, false
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -75,6 +88,9 @@ func (r *Rooms) Ask(c *store.Claim) (giveBack func()) {
 		room := -1
 		if limit, limited := r.limits[name]; limited {
 			room = max(limit-r.n[name], 0)
+			owed := min(r.owed[name], room)
+			room -= owed
+			kept = kept || owed > 0
 			r.n[name] += room
 			aside = append(aside, store.QueueRoom{Queue: name, Max: room})
 		}
@@ -88,7 +104,7 @@ func (r *Rooms) Ask(c *store.Claim) (giveBack func()) {
 		for _, a := range aside {
 			r.n[a.Queue] -= a.Max
 		}
-	}
+	}, kept
 }
 
 // Admit sets aside a place for a run that is about to be claimed by name, and reports whether there

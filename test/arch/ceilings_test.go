@@ -16,7 +16,7 @@ var (
 	packageCeilings = map[string]struct{ files, lines, upward, longestFile, longestFunc int }{
 		"durable":          {86, 17670, 138, 530, 80},
 		"operate":          {29, 6170, 3, 545, 70},
-		"internal/claims":  {23, 3200, 6, 330, 47},
+		"internal/claims":  {23, 3230, 6, 330, 47},
 		"internal/commit":  {16, 2250, 7, 380, 47},
 		"internal/history": {31, 5400, 10, 470, 80},
 		"internal/payload": {12, 2580, 10, 530, 56},
