@@ -199,6 +199,16 @@ func (t *T) fresh() *Data {
 	t.Helper()
 	d := t.h.New(t)
 	require.NotNil(t, d.Open, "the harness's Data needs Open")
+	if needs, open := t.of.Needs, d.Open; needs != "" {
+		d.Open = func() (store.Store, error) {
+			s, err := open()
+			if err == nil && !found(s)[needs] {
+				_ = s.Close()
+				t.Fatalf("declared: %s is in Harness.Has, and the store does not have it", needs)
+			}
+			return s, err
+		}
+	}
 	if t.h.has(SingleProcess) {
 		d.sharing()
 	}

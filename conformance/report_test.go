@@ -197,3 +197,30 @@ func TestWhatIsMissingFailsUnderItsOwnClause(t *testing.T) {
 	require.Positive(t, failed)
 	require.LessOrEqual(t, failed, 6)
 }
+
+// bare is a store with no capability.
+type bare struct{ store.Store }
+
+func TestACapabilityThatIsDeclaredAndMissingFailsItsCasesByName(t *testing.T) {
+	t.Parallel()
+	h := inMemory()
+	h.Has = conformance.Capabilities()
+	sound := h.New
+	h.New = func(t testing.TB) conformance.Data {
+		d := sound(t)
+		open := d.Open
+		d.Open = func() (store.Store, error) {
+			s, err := open()
+			return bare{s}, err
+		}
+		return d
+	}
+	for _, c := range conformance.Cases() {
+		if c.Needs == "" || c.Section == "process" {
+			continue
+		}
+		said := strings.Join(record(t, c.Title(), func(tb testing.TB) { c.Check(tb, h) }), "\n")
+		require.Contains(t, said, string(c.Needs)+" is in Harness.Has, and the store does not have it", c.Title())
+		require.NotContains(t, said, "panic", c.Title())
+	}
+}
