@@ -192,7 +192,11 @@ func (c *invocation) unreachable(p target.Place, err error) error {
 	f := c.explain(err)
 	switch f.Code {
 	case "internal", "unavailable", "not_found", "invalid", "damaged": // no run is damaged: the file is no store
+		silent := f.Code == "unavailable"
 		f = &show.Failure{Code: "unavailable", Exit: ExitUnreachable, Err: err, Message: fmt.Sprintf("The store %s cannot be opened: %s", target.Mask(p.Store), strings.ReplaceAll(err.Error(), p.Store, target.Mask(p.Store))), Next: "Check " + p.From + "."}
+		if silent { // it was opened, and took no heartbeat
+			f.Next = "The terminal begins with a heartbeat, which is a write: the store must take it. Look at a copy meanwhile: " + c.commands.Self("schema", "backup", "COPY")
+		}
 	}
 	return f
 }

@@ -42,13 +42,13 @@ func backends() []cli.Backend {
 			Takes: func(dsn string) bool { return !strings.Contains(strings.TrimPrefix(path(dsn), "/"), "://") },
 			Open: func(ctx context.Context, dsn string) (store.Store, error) {
 				if _, err := os.Stat(path(dsn)); errors.Is(err, fs.ErrNotExist) {
-					return nil, fmt.Errorf("there is no file %s", path(dsn))
+					return nil, fmt.Errorf("there is no file %s; the first program that opens a store makes it", path(dsn))
 				}
 				sc, err := sqlite.OpenSchema(path(dsn), sqlite.Options{})
 				if err != nil {
 					return nil, err
 				}
-				if err := isThere(ctx, sc, "no program has made a store in this file"); err != nil {
+				if err := isThere(ctx, sc, "no program has made a store in this file; the first one that opens it does"); err != nil {
 					return nil, err
 				}
 				return sqlite.OpenOptions(path(dsn), sqlite.Options{ManualMigrations: true})

@@ -150,7 +150,7 @@ func explainKind(f *Failure, err error, c *Commands) *Failure {
 		refuse("refused")
 	case errors.Is(err, operate.ErrBadFile):
 		refuse("bad_file")
-		f.Next = "Write it again where the run is: " + c.Self("checkpoints", "export", "ID")
+		f.Next = "Write it again, from the store that has the run: durable checkpoints export ID"
 	case errors.As(err, &damaged) && errors.Is(err, durable.ErrNoHistory):
 		return NoHistory(damaged.RunID, c)
 	case errors.As(err, &damaged):
