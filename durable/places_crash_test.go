@@ -13,6 +13,7 @@ import (
 
 	"github.com/holdfast-dev/holdfast/durable"
 	"github.com/holdfast-dev/holdfast/internal/crashstore"
+	"github.com/holdfast-dev/holdfast/operate"
 	"github.com/holdfast-dev/holdfast/store"
 	"github.com/holdfast-dev/holdfast/store/memory"
 )
@@ -97,4 +98,61 @@ func dieWithAQueue(t *testing.T, at int, after bool) (died bool) {
 	checkVerified(t, data)
 	require.NoError(t, data.Close())
 	return died
+}
+
+// What a run has held back (that its sleep has ended, here) is a change of its own before one that must be
+// alone: the interruption by Close, a pause, a wait that times out. A process that dies between the two
+// leaves a run that the next one continues, and in which nothing contradicts anything.
+func TestARunIsWholeBetweenWhatItHeldBackAndAWriteOfItsOwnChange(t *testing.T) {
+	for ev, happens := range map[store.Type]func(executes, other *durable.Engine) error{
+		store.WorkflowInterrupted: func(executes, _ *durable.Engine) error { return executes.Close() },
+		store.WorkflowPaused: func(_, other *durable.Engine) error {
+			return other.Pause(context.Background(), "r", "")
+		},
+		store.WaitTimedOut: func(_, _ *durable.Engine) error { return nil },
+	} {
+		t.Run(string(ev), func(t *testing.T) {
+			inWorld(t, func(t *testing.T, w *world) {
+				wf := durable.Define("w", func(ctx context.Context, _ int) (int, error) {
+					waits := durable.Go(ctx, "waits", func(ctx context.Context) (int, error) {
+						if ev != store.WaitTimedOut {
+							return 0, nil
+						}
+						return durable.Await[int](ctx, "never", durable.Timeout(20*time.Second))
+					})
+					if err := durable.Sleep(ctx, 10*time.Second); err != nil {
+						return 0, err
+					}
+					time.Sleep(20 * time.Second) // no call, so nothing is written
+					_, _ = waits.Wait(ctx)
+					return 7, nil
+				})
+				o := with(wf)
+				o.Grace = time.Minute
+				w.boot(t, o)
+				start(t, w, wf, "r", 0)
+				pass(15 * time.Second)
+				executes := w.eng
+				w.disk.cutBefore(ev)
+				require.NoError(t, happens(executes, w.open(t, durable.Options{})))
+				pass(20 * time.Second)
+				require.Equal(t, store.TimerFired, w.row("r").Last.Type)
+				found, err := operate.On(w.eng).Verify(w.ctx(), "r")
+				require.NoError(t, err)
+				require.Empty(t, found.Findings)
+				w.left.Go(func() { _ = executes.Close() })
+				w.expire()
+				report := w.boot(t, o)
+				if ev == store.WorkflowPaused {
+					require.NoError(t, w.eng.Unpause(w.ctx(), "r"))
+				}
+				require.Empty(t, report.Stuck)
+				require.Empty(t, report.Repaired)
+				got, err := wait(t, w, wf, "r")
+				require.NoError(t, err)
+				require.Equal(t, 7, got)
+				require.NotContains(t, w.story("r"), string(store.WorkflowRecovered))
+			})
+		})
+	}
 }

@@ -38,9 +38,7 @@ func (c *Committer) Hold(ctx context.Context, lg *Log) (*Hold, error) {
 		c.mu.Unlock()
 		return nil, ErrClosed
 	}
-	if before := lg.unstash(); before != nil {
-		before.Row = lg.owner.Row() // with w the row would follow the log when the hold ends
-	}
+	lg.unstash(true)
 	lg.pending = append(lg.pending, w)
 	if lg.queued == nil && lg.flight == nil {
 		c.call(c.enqueue(lg)) // what w follows may have no caller that leads

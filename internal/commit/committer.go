@@ -187,7 +187,7 @@ func (c *Committer) place(lg *Log, w *Write) error {
 	if c.stop.Err() != nil {
 		return ErrClosed
 	}
-	lg.unstash()
+	lg.unstash(w.Alone)
 	if w.Compose != nil {
 		w.Compose(w)
 	}

@@ -36,18 +36,20 @@ func (lg *Log) Stashes() bool {
 // StashesLocked is Stashes with the mutex held.
 func (lg *Log) StashesLocked() bool { return len(lg.stashed) > 0 }
 
-// unstash puts the stashed events before the write that is about to become pending, and returns
-// their write; nil: there is none. The mutex is held.
-func (lg *Log) unstash() (w *Write) {
+// unstash puts the stashed events before the write that is about to become pending. If that is a change of
+// its own, they bring the row along: it comes later, or not at all if the process dies. The mutex is held.
+func (lg *Log) unstash(alone bool) {
 	if len(lg.stashed) > 0 {
 		if lg.torn == nil {
-			w = &Write{Events: lg.stashed, stashed: true}
+			w := &Write{Events: lg.stashed, stashed: true}
+			if alone {
+				w.Row = lg.owner.Row()
+			}
 			w.bytes = w.size()
 			lg.pending = append(lg.pending, w)
 		}
 		lg.stashed, lg.stashedSize = nil, 0
 	}
-	return w
 }
 
 // tear is called when the store has refused stashed events for good. Nobody waits for them: the
