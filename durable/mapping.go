@@ -69,7 +69,7 @@ func (m *mapping[I, O]) perform(ctx context.Context, name string, in iter.Seq[I]
 	if r.past != nil {
 		m.most = r.past.MostItems(m.call.key)
 	}
-	if !m.call.done() && m.most == 0 {
+	if !m.call.done() && m.most == 0 && m.stays() {
 		if err := m.scope.stopped(); err != nil {
 			return err
 		}
@@ -175,16 +175,23 @@ func (m *mapping[I, O]) distribute(in iter.Seq[I]) (total int, err error) {
 	f.workers.Wait()
 	switch {
 	case err != nil:
+	case m.fault != nil: // before all that a replay may not come to, or that has stopped the run since
+		err = m.fault
 	case fault != nil:
 		err = m.faulty("source", fault)
-	case m.fault != nil: // before what has stopped the run since: the function may have gone on after it
-		err = m.fault
 	case !m.call.done() && m.scope.stopped() != nil:
 		err = m.scope.stopped()
 	default:
 		err = m.stop
 	}
 	return f.total, err
+}
+
+// stays reports whether the function is not known to have gone on after this Map. If it has, and no end of
+// the Map is recorded, a panic of its source or its fold was the end: the source is read up to there again.
+func (m *mapping[I, O]) stays() bool {
+	past := m.scope.run.past
+	return m.scope.replay.AtFrontier() && (past == nil || past.Stopped[m.scope.path] <= m.call.ordinal)
 }
 
 // feeding is the distribution of the items of a Map to its workers.
@@ -223,11 +230,15 @@ func (m *mapping[I, O]) feed(f *feeding[I]) {
 			m.leave(n)
 			continue
 		}
-		if m.scope.ended {
+		if m.scope.ended && m.stays() {
 			break // nothing new begins in a scope that has ended
 		}
-		if r.dead.Load() != nil || n >= m.most && (m.scope.stopped() != nil || m.failedToFold()) {
+		if r.dead.Load() != nil || n >= m.most && (m.scope.stopped() != nil && m.stays() || m.failedToFold()) {
 			break // the source may be endless
+		}
+		if m.scope.ended {
+			m.leave(n)
+			continue
 		}
 		if m.stopped(n) {
 			continue
