@@ -345,7 +345,7 @@ func (a *awaiting) open(c *call, wait *mail.Wait) (*store.Message, error) {
 				}
 				tries++
 				r.inbox.Again(wait)
-				r.inbox.fetch()
+				r.inbox.fetchNow()
 				continue
 			}
 		}

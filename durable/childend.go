@@ -242,7 +242,7 @@ func (ch *child) look(s *scope, wait *mail.Wait) (*childEnd, error) {
 		return nil, nil
 	}
 	// The message was committed with the end: if there is one, it can be read now.
-	r.inbox.fetch()
+	r.inbox.fetchNow()
 	select {
 	case <-wait.Ready():
 		return nil, nil

@@ -6,6 +6,7 @@ import (
 	"log/slog"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -307,4 +308,104 @@ func TestAWaitForARunThatCloseHasLeftBehindEnds(t *testing.T) {
 			time.Sleep(time.Hour) // the body ends, and with it the goroutine
 		})
 	}
+}
+
+// silent is a store that stops answering the reads of runs. They end with their contexts, unless it is deaf
+// to these, too.
+type silent struct {
+	*disk
+	stuck, deaf atomic.Bool
+	answers     chan struct{}
+}
+
+func (s *silent) Load(ctx context.Context, id string, c store.Cursor) (*store.History, error) {
+	if s.stuck.Load() {
+		done := ctx.Done()
+		if s.deaf.Load() {
+			done = nil
+		}
+		select {
+		case <-done:
+			return nil, ctx.Err()
+		case <-s.answers:
+		}
+	}
+	return s.disk.Load(ctx, id, c)
+}
+
+func (s *silent) LoadAll(ctx context.Context, loads []store.RunCursor) []store.Loaded {
+	return store.LoadAll(ctx, struct{ store.Store }{s}, loads)
+}
+
+// openSilent starts a process on such a store, which hears no notice.
+func openSilent(t *testing.T, w *world, defs ...durable.Definition) (*durable.Engine, *silent) {
+	st := &silent{disk: &disk{Store: w.data.Handle(), deaf: true}, answers: make(chan struct{})}
+	eng, err := durable.Open(context.Background(), st, durable.Options{Workflows: defs, Grace: -1})
+	require.NoError(t, err)
+	w.eng = eng
+	return eng, st
+}
+
+func TestCloseEndsTheReadOfTheReasonOfACancelThatCameFirst(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		goOn := make(chan struct{})
+		wf := durable.Define("w", func(context.Context, int) (int, error) { <-goOn; return 1, nil })
+		eng, st := openSilent(t, w, wf)
+		start(t, w, wf, "r", 0)
+		synctest.Wait()
+		st.tamper(func(_ []store.Change, forward func() []error) []error {
+			errs := forward()
+			if errors.Is(errors.Join(errs...), store.ErrCancelAsked) {
+				st.stuck.Store(true)
+			}
+			return errs
+		})
+		require.NoError(t, w.open(t, durable.Options{}).Cancel(context.Background(), "r", "enough"))
+		close(goOn)
+		pass(time.Second)
+		require.True(t, st.stuck.Load())
+		require.NoError(t, eng.Close())
+	})
+}
+
+func TestCloseEndsTheReadForAWaitThatNothingEnds(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		eng, st := openSilent(t, w)
+		_, err := eng.Recover(context.Background())
+		require.NoError(t, err)
+		run, err := durable.Ref[int, int]("order").Start(w.ctx(), "r", 0)
+		require.NoError(t, err)
+		st.tamperCalls(func(call string, forward func() error) error {
+			st.stuck.Store(st.stuck.Load() || call == "executors")
+			return forward()
+		})
+		ctx, stop := context.WithTimeout(w.ctx(), time.Minute)
+		defer stop()
+		go func() { _, _ = run.Wait(ctx) }()
+		pass(10 * time.Second)
+		require.True(t, st.stuck.Load())
+		require.NoError(t, eng.Close())
+	})
+}
+
+// Before a wait times out, the run reads the messages that its executor has not heard of.
+func TestCloseDoesNotBlameARunWhoseWaitTimesOutWhileTheStoreIsSilent(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		wf := durable.Define("w", func(ctx context.Context, _ int) (int, error) {
+			return durable.Await[int](ctx, "never", durable.Timeout(9*time.Second))
+		})
+		eng, st := openSilent(t, w, wf)
+		start(t, w, wf, "r", 0)
+		pass(8 * time.Second)
+		other := w.open(t, durable.Options{})
+		st.deaf.Store(true)
+		st.stuck.Store(true)
+		require.NoError(t, other.Signal(context.Background(), "r", "other", 1))
+		pass(2 * time.Second)
+		require.Equal(t, store.WaitRequested, w.row("r").Last.Type)
+		err := eng.Close()
+		require.ErrorContains(t, err, "the store has not answered")
+		require.NotContains(t, err.Error(), "ignores its context")
+		close(st.answers)
+	})
 }

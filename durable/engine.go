@@ -76,7 +76,8 @@ type lifetime struct {
 	loops    context.Context // of the engine's own goroutines, except the heartbeat
 	endLoops context.CancelFunc
 	endBeat  context.CancelFunc // after the last run has ended: until then the lease must hold
-	giveUp   context.CancelFunc // ends the committer's tries
+	writes   context.Context    // in which the committer tries
+	giveUp   context.CancelFunc // ends writes
 	runs     context.Context    // parent of every run's context
 	endRuns  context.CancelCauseFunc
 }
@@ -137,9 +138,8 @@ func Open(ctx context.Context, st store.Store, o Options) (*Engine, error) {
 	}
 	e.life.runs, e.life.endRuns = context.WithCancelCause(context.Background())
 	e.loads, e.program.lengths = loads.New(e.life.runs, st), lengths.New(st)
-	stop, giveUp := context.WithCancel(context.Background())
-	e.life.giveUp = giveUp
-	e.committer = commit.New(commit.Options{Store: st, Log: o.Logger, Stop: stop, Measure: e.metrics.Committed})
+	e.life.writes, e.life.giveUp = context.WithCancel(context.Background())
+	e.committer = commit.New(commit.Options{Store: st, Log: o.Logger, Stop: e.life.writes, Measure: e.metrics.Committed})
 	e.life.loops, e.life.endLoops = context.WithCancel(context.Background())
 	e.heart.Begin()
 	beating, stopBeat := context.WithCancel(context.Background())

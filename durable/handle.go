@@ -273,7 +273,7 @@ func (w *watchers) idle(row *store.Run, executors func() ([]store.Executor, erro
 		return ""
 	}
 	// Meanwhile it may have been claimed here: it is read again.
-	now, err := e.store.Load(context.Background(), row.ID, store.Cursor{NoEvents: true})
+	now, err := e.store.Load(e.life.loops, row.ID, store.Cursor{NoEvents: true})
 	if err != nil || now.Run.Epoch != row.Epoch || now.Run.Status != row.Status || now.Run.Owner == e.id {
 		return ""
 	}

@@ -172,6 +172,12 @@ func (b *inbox) fetchLater() {
 	}
 }
 
+// fetchNow is fetch for a goroutine of the run, which waits for it.
+func (b *inbox) fetchNow() {
+	defer b.run.bodies.asks()()
+	b.fetch()
+}
+
 // fetch reads what has come since the store was last asked.
 func (b *inbox) fetch() {
 	r := b.run
@@ -249,7 +255,8 @@ func (b *inbox) deliver(list []store.Message) {
 // because the branches left behind were ended, or a pause has come.
 func (b *inbox) readCancel() {
 	r := b.run
-	if h, err := r.eng.store.Load(context.WithoutCancel(r.ctx), r.id, store.Cursor{NoEvents: true}); err == nil {
+	defer r.bodies.asks()()
+	if h, err := r.eng.store.Load(r.eng.life.writes, r.id, store.Cursor{NoEvents: true}); err == nil {
 		b.deliver(h.Inbox)
 	}
 }

@@ -179,7 +179,7 @@ func (r *run) complete(output []byte) outcome {
 // cancelledFirst ends a run that was about to end otherwise when its cancel came: only one
 // of the two can win. undone: what was registered is undone already.
 func (r *run) cancelledFirst(undone bool) outcome {
-	r.inbox.fetch()
+	r.inbox.fetchNow()
 	r.inbox.readCancel()
 	r.stop.cancel("") // in case the mail cannot be read
 	if !undone {
