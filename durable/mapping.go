@@ -236,10 +236,6 @@ func (m *mapping[I, O]) feed(f *feeding[I]) {
 		if r.dead.Load() != nil || n >= m.most && (m.scope.stopped() != nil && m.stays() || m.failedToFold()) {
 			break // the source may be endless
 		}
-		if m.scope.ended {
-			m.leave(n)
-			continue
-		}
 		if m.stopped(n) {
 			continue
 		}
@@ -329,7 +325,7 @@ func (m *mapping[I, O]) stopped(n int) bool {
 	cause := m.scope.stopped()
 	next := m.stop == nil && cause == nil && (m.options.KeepGoing || len(m.failed) == 0)
 	again := m.wasBegun(n) && (m.stop == nil || m.stop == cause || m.fault != nil) && m.scope.run.dead.Load() == nil
-	if next || again {
+	if (next || again) && !m.scope.ended {
 		m.under[n] = true
 		return false
 	}
