@@ -409,3 +409,28 @@ func TestCloseDoesNotBlameARunWhoseWaitTimesOutWhileTheStoreIsSilent(t *testing.
 		close(st.answers)
 	})
 }
+
+func TestCloseDoesNotBlameABodyWhoseSignalIsUnanswered(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		wf := durable.Define("w", func(ctx context.Context, _ int) (int, error) {
+			return 1, durable.Do(ctx, "send", func(ctx context.Context) error { return durable.Signal(ctx, "other", "go", 1) })
+		})
+		eng, st := openSilent(t, w, wf)
+		_, err := durable.Ref[int, int]("waits").Start(w.ctx(), "other", 0)
+		require.NoError(t, err)
+		st.tamper(func(batch []store.Change, forward func() []error) []error {
+			if len(batch[0].Send) > 0 {
+				st.stuck.Store(true)
+				<-st.answers
+			}
+			return forward()
+		})
+		start(t, w, wf, "r", 0)
+		pass(time.Second)
+		require.True(t, st.stuck.Load())
+		err = eng.Close()
+		require.ErrorContains(t, err, "the store has not answered")
+		require.NotContains(t, err.Error(), "ignores its context")
+		close(st.answers)
+	})
+}

@@ -404,6 +404,7 @@ func (e *Engine) commitKnown(ctx, send context.Context, batch []store.Change) []
 	if err := errInTransaction(ctx); err != nil {
 		return slices.Repeat([]error{err}, len(batch))
 	}
+	defer asksIn(ctx)()
 	return e.committer.CommitKnown(ctx, send, batch)
 }
 

@@ -50,6 +50,7 @@ func commitIn(ctx context.Context, e *Engine, tx any, c store.Change) error {
 	if e.roster.isClosing() {
 		return ErrClosed
 	}
+	defer asksIn(ctx)()
 	err := can.CommitIn(ctx, tx, c)
 	if errors.Is(err, store.ErrUnsupported) {
 		return ErrNoTransactions
@@ -140,4 +141,12 @@ func errInTransaction(ctx context.Context) error {
 		return nil
 	}
 	return a.step.call.scope.run.misused(fmt.Errorf("%w: the body of %s runs in a transaction, and a write beside it would wait for its end, or remain if it is rolled back. Use durable.InTx(tx) with Start, Signal and Cancel, or make the call after the step", ErrNested, a.step.call.key))
+}
+
+// asksIn is bodies.asks for a call that may have been made in the body of a step.
+func asksIn(ctx context.Context) (over func()) {
+	if a, ok := inBody(ctx); ok {
+		return a.step.call.scope.run.bodies.asks()
+	}
+	return func() {}
 }

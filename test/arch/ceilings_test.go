@@ -14,7 +14,7 @@ import (
 // prints the figures of today. Lines, and references upward where there are many, are rounded up, so that a repair has room.
 var (
 	packageCeilings = map[string]struct{ files, lines, upward, longestFile, longestFunc int }{
-		"durable":          {86, 17670, 138, 530, 80},
+		"durable":          {86, 17700, 138, 530, 80},
 		"operate":          {29, 6170, 3, 545, 70},
 		"internal/claims":  {23, 3230, 6, 330, 47},
 		"internal/commit":  {16, 2250, 7, 380, 47},
