@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -63,6 +64,61 @@ func TestRecoverContinuesWhatABadDeployHasParked(t *testing.T) {
 			require.NoError(t, err)
 			require.Equal(t, "done", out)
 		}
+	})
+}
+
+// A pause does not keep back what a cancel ends, whichever of the two came first.
+func TestRecoverCancelsAParkedRunThatIsPaused(t *testing.T) {
+	for _, first := range []string{"cancel", "pause"} {
+		t.Run(first+" first", func(t *testing.T) {
+			inWorld(t, func(t *testing.T, w *world) {
+				wf := called("b", plainly("a", "b"))
+				w.boot(t, with(wf))
+				start(t, w, wf, "r", 0)
+				synctest.Wait()
+				w.reboot(t, with(called("", plainly("other"))))
+				synctest.Wait()
+				require.Equal(t, durable.CodeDefinitionChanged, w.row("r").Code)
+				acts := []func() error{
+					func() error { return w.eng.Cancel(w.ctx(), "r", "enough") },
+					func() error { return w.eng.Pause(w.ctx(), "r", "wait") },
+				}
+				if first == "pause" {
+					slices.Reverse(acts)
+				}
+				for _, act := range acts {
+					require.NoError(t, act())
+				}
+				synctest.Wait()
+				before := w.row("r").Last.Seq
+				report := w.reboot(t, with(called("", plainly("another"))))
+				require.Len(t, report.Stuck, 1)
+				require.Equal(t, durable.CodeDefinitionChanged, report.Stuck[0].Code, "not the pause, which the cancel ends")
+				require.Equal(t, before, w.row("r").Last.Seq, "nothing is written about what does not fit")
+
+				require.Equal(t, []string{"r"}, w.reboot(t, with(called("", plainly("a", "b")))).Unparked)
+				w.eventually("r", store.Cancelled)
+				found, err := operate.On(w.eng).Verify(w.ctx(), "r")
+				require.NoError(t, err)
+				require.Empty(t, found.Findings)
+			})
+		})
+	}
+}
+
+func TestRecoverDoesNotCallARunStuckWhosePauseACancelEnds(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		wf := called("b", plainly("a", "b"))
+		w.boot(t, with(wf))
+		start(t, w, wf, "r", 0)
+		synctest.Wait()
+		require.NoError(t, w.eng.Pause(w.ctx(), "r", "wait"))
+		synctest.Wait()
+		require.NoError(t, w.eng.Close())
+		require.NoError(t, w.open(t, durable.Options{}).Cancel(context.Background(), "r", "enough"))
+		require.Equal(t, store.Interrupted, w.row("r").Status)
+		require.Empty(t, w.reboot(t, with(wf)).Stuck)
+		w.eventually("r", store.Cancelled)
 	})
 }
 

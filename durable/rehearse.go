@@ -124,7 +124,7 @@ func (d operators) Rehearse(ctx context.Context, row *store.Run, events []store.
 func (d operators) Reopen(ctx context.Context, row *store.Run) (fits bool, err error) {
 	e := d.eng
 	v, unreadable, err := e.view(ctx, row.ID)
-	if err != nil || unreadable != nil || v.Row.Status != store.Interrupted || v.Row.Code != row.Code || v.Row.Paused {
+	if err != nil || unreadable != nil || v.Row.Status != store.Interrupted || v.Row.Code != row.Code || v.Row.Paused && !v.Row.CancelAsked {
 		return false, err
 	}
 	by, _ := v.Past.HolderAt(math.MaxInt64)

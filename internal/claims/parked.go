@@ -45,7 +45,10 @@ func (rc *Recovery) tryParked(ctx context.Context, rep *Report) error {
 			}
 			rc.o.Log.AboutRun(slog.LevelInfo, row, "durable: the code that is here fits a parked run, which goes on", slog.String("code", row.Code))
 			rep.Unparked = append(rep.Unparked, row.ID)
-			if !row.NeedsPlace() { // otherwise it is in line again, and gets its place in turn
+			switch {
+			case row.Paused:
+				rc.claims.Wake() // a run that is to be cancelled is due though it is paused
+			case !row.NeedsPlace(): // otherwise it is in line again, and gets its place in turn
 				resume.add(row)
 			}
 		}

@@ -123,7 +123,7 @@ func (rc *Recovery) resumeInterrupted(ctx context.Context, rep *Report) error {
 // sort collects an interrupted run if it is to be continued, or reports why it is not.
 func (rc *Recovery) sort(ctx context.Context, row *store.Run, resume *toContinue, rep *Report) {
 	switch {
-	case row.Paused:
+	case row.Paused && (!row.CancelAsked || row.Parked() && !rc.mayFit(row)): // a cancel ends a pause
 		rep.paused(row)
 	case row.Code == history.CodeRecovered:
 		rc.settle(ctx, row, rep)
@@ -134,6 +134,7 @@ func (rc *Recovery) sort(ctx context.Context, row *store.Run, resume *toContinue
 	case row.Code == store.CodeNotRegistered && rc.leftToAPerson(row):
 		rc.settle(ctx, row, rep)
 	case !rc.servable(row, rep):
+	case row.Paused: // the loop takes it, to cancel it
 	case row.NeedsPlace():
 		rep.Deferred = append(rep.Deferred, row.ID) // it is in line again, and gets its place in turn
 	default:
