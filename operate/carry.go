@@ -49,7 +49,8 @@ var ErrBadFile = errors.New("durable: not an importable run file")
 //
 // A run that had ended is here as it was. Any other run is interrupted with code
 // durable.CodeImported, and parked. Resume continues it; call that once it is certain
-// that nothing continues the run it was exported from. It holds its exclusive keys again.
+// that nothing continues the run it was exported from. A run that waited for its Delay begins
+// with it at once. It holds its exclusive keys again.
 //
 // A large run takes several durable acts. Until the last of them it is parked
 // with code durable.CodeImporting, and no executor runs it; after a crash in between,
