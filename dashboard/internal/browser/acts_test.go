@@ -170,7 +170,8 @@ func TestAPersonAnswersInThePage(t *testing.T) {
 
 	s.start(wf, "order-2", "waiting")
 	b.navigate(s.url + "/waiting")
-	b.press("Reject")
+	require.NoError(t, chromedp.Do(b.ctx, chromedp.SendKeys(chromedp.CSS("form.answer input[name=reason]"), "too dear\r")))
+	b.press("Reject") // Enter has answered neither yes nor no
 	s.eventually("order-2", "completed")
 	b.shows("Nothing waits for a person")
 	b.notReloaded()

@@ -233,9 +233,9 @@ async function act(form, submitter) {
   }
   for (const [name, values] of many) fields.set(name, "{" + values.join() + "}");
   const json = "{" + [...fields].map(([name, value]) => JSON.stringify(name) + ":" + value).join() + "}";
-  if (form.dataset.verdict !== undefined) url += submitter?.value || "approve";
+  if (form.dataset.verdict !== undefined) url += submitter.value;
   const label = (submitter || form.querySelector("button")).textContent.trim();
-  const buttons = form.querySelectorAll("button");
+  const buttons = form.querySelectorAll("button:not([hidden])");
   for (const b of buttons) b.disabled = true;
   try {
     const res = await fetch(url, { method: "POST", headers: { "Content-Type": "application/json", Accept: "application/json" }, body: json });
