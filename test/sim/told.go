@@ -12,6 +12,7 @@ type told struct {
 	cancelTried bool
 	cancelledAt store.Time // when that was acknowledged; 0: it was not
 	lineage     int        // odd while an operator changes its history
+	meddling    int        // operators who do that
 	paused      bool       // an operator has tried to pause it
 	stopped     bool       // that was acknowledged, and nobody has tried to let it go on
 	released    bool       // an operator has tried to let it go on
@@ -107,12 +108,16 @@ func (l *ledger) meddles(id string) (done func()) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	t := l.run(id)
-	t.lineage++
+	if t.meddling++; t.meddling == 1 {
+		t.lineage++
+	}
 	t.meddled = true
 	return func() {
 		l.mu.Lock()
 		defer l.mu.Unlock()
-		t.lineage++
+		if t.meddling--; t.meddling == 0 {
+			t.lineage++
+		}
 	}
 }
 
