@@ -408,12 +408,20 @@ func (e *Engine) commitKnown(ctx, send context.Context, batch []store.Change) []
 	return e.committer.CommitKnown(ctx, send, batch)
 }
 
+// halfImported returns why a run whose import has not finished takes no act; nil: it is none.
+func halfImported(row *store.Run) error {
+	if row.Code != CodeImporting {
+		return nil
+	}
+	return &NotResumableError{RunID: row.ID, Status: row.Status, Reason: row.Reason}
+}
+
 // act carries out an act on a run, and returns the branch that the run is on; see
 // commit.Act.Change. A run that is being imported takes none: its import could not find its place
 // behind another event, and would never be finished.
 func (e *Engine) act(ctx context.Context, row *store.Run, branches []store.Branch, a commit.Act) (int32, error) {
-	if row.Code == CodeImporting {
-		return row.Branch, &NotResumableError{RunID: row.ID, Status: row.Status, Reason: row.Reason}
+	if err := halfImported(row); err != nil {
+		return row.Branch, err
 	}
 	now := e.now()
 	change, branch, err := a.Change(row, branches, now, e.sealer)

@@ -67,18 +67,24 @@ func TestRecoverContinuesWhatABadDeployHasParked(t *testing.T) {
 	})
 }
 
+// parkByDeploy starts run r, which waits in its step b, and deploys code that it does not fit.
+func parkByDeploy(t *testing.T, w *world) {
+	t.Helper()
+	wf := called("b", plainly("a", "b"))
+	w.boot(t, with(wf))
+	start(t, w, wf, "r", 0)
+	synctest.Wait()
+	w.reboot(t, with(called("", plainly("other"))))
+	synctest.Wait()
+	require.Equal(t, durable.CodeDefinitionChanged, w.row("r").Code)
+}
+
 // A pause does not keep back what a cancel ends, whichever of the two came first.
 func TestRecoverCancelsAParkedRunThatIsPaused(t *testing.T) {
 	for _, first := range []string{"cancel", "pause"} {
 		t.Run(first+" first", func(t *testing.T) {
 			inWorld(t, func(t *testing.T, w *world) {
-				wf := called("b", plainly("a", "b"))
-				w.boot(t, with(wf))
-				start(t, w, wf, "r", 0)
-				synctest.Wait()
-				w.reboot(t, with(called("", plainly("other"))))
-				synctest.Wait()
-				require.Equal(t, durable.CodeDefinitionChanged, w.row("r").Code)
+				parkByDeploy(t, w)
 				acts := []func() error{
 					func() error { return w.eng.Cancel(w.ctx(), "r", "enough") },
 					func() error { return w.eng.Pause(w.ctx(), "r", "wait") },
@@ -189,13 +195,7 @@ func TestTheAdviceOfAnInterruptedRunIsThatOfItsCode(t *testing.T) {
 // Whose policy leaves runs to a person is not overruled.
 func TestRecoverLeavesParkedRunsToAPersonUnderTheirPolicy(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
-		wf := called("b", plainly("a", "b"))
-		w.boot(t, with(wf))
-		start(t, w, wf, "r", 0)
-		synctest.Wait()
-		w.reboot(t, with(called("", plainly("other"))))
-		synctest.Wait()
-		require.Equal(t, durable.CodeDefinitionChanged, w.row("r").Code)
+		parkByDeploy(t, w)
 		o := with(called("", plainly("a", "b")))
 		o.OnBoot = durable.LeaveOnBoot
 		report := w.reboot(t, o)

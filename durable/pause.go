@@ -76,9 +76,9 @@ func (e *Engine) pause(ctx context.Context, runID string, d history.MessageData)
 	if err != nil {
 		return fmt.Errorf("durable: pausing run %s: %w", runID, storeError(err))
 	}
-	if h.Run.Code == CodeImporting {
-		// Its row is paused until the import ends, and what it is then is in the file.
-		return &NotResumableError{RunID: runID, Status: h.Run.Status, Reason: h.Run.Reason}
+	// Its row is paused until the import ends, and what it is then is in the file.
+	if err := halfImported(&h.Run); err != nil {
+		return err
 	}
 	if h.Run.Paused && !h.Run.Status.Terminal() {
 		// A Jump lifts a pause of its own, unless it finds that a person has
