@@ -14,40 +14,66 @@ import (
 	"github.com/holdfast-dev/holdfast/store"
 )
 
-// A run says in its row that it is running again, or waits. If the store refuses such a
-// write, the function is not told of it as if it were what a branch has come to: a replay
-// would not see it. The run is parked.
+// A run says in its row that it waits, or is running again. If the store refuses such a
+// write, the function is not told of it as if it were what a branch or a body has come to:
+// a replay would not see it. The run is parked.
 func TestARefusedWriteOfTheRowIsNotTheOutcomeOfAWait(t *testing.T) {
-	inWorld(t, func(t *testing.T, w *world) {
-		wf := durable.Define("w", func(ctx context.Context, _ int) (string, error) {
-			f := durable.Go(ctx, "b", func(ctx context.Context) (int, error) {
-				if err := durable.Sleep(ctx, time.Hour); err != nil {
-					return 0, err
-				}
-				return 0, durable.Do(ctx, "work", func(context.Context) error { time.Sleep(time.Hour); return nil })
-			})
-			_, err := f.Wait(ctx)
-			return durable.Step(ctx, "after", func(context.Context) (string, error) { return fmt.Sprint(err), nil })
-		})
-		w.boot(t, durable.Options{Workflows: []durable.Definition{wf}, UnloadAfter: time.Nanosecond})
-		start(t, w, wf, "r", 0)
-		pass(30 * time.Minute)
+	after := func(ctx context.Context, err error) (string, error) {
+		return durable.Step(ctx, "after", func(context.Context) (string, error) { return fmt.Sprint(err), nil })
+	}
+	refuse := func(w *world) (allow func() (refused int)) {
 		refused := 0
 		w.disk.tamper(func(batch []store.Change, forward func() []error) []error {
-			if refused == 0 && len(batch[0].Events) == 0 && batch[0].Row != nil {
-				refused++
-				return all(batch, store.ErrInvalid)
+			own := slices.ContainsFunc(batch[0].Events, func(e store.Event) bool { return e.Type != store.TimerFired }) // a timer_fired is held back, and tried again without the row
+			if batch[0].Row == nil || own {
+				return forward()
 			}
-			return forward()
+			refused++
+			return all(batch, store.ErrInvalid)
 		})
-		pass(40 * time.Minute)
-		require.Equal(t, 1, refused)
+		return func() int { w.disk.tamper(nil); return refused }
+	}
+	parked := func(t *testing.T, w *world, wf *durable.Workflow[int, string]) {
 		require.Equal(t, durable.CodeUnrecorded, w.row("r").Code, w.story("r"))
 		_, err := operate.On(w.eng).Resume(w.ctx(), "r", operate.ResumeOptions{})
 		require.NoError(t, err)
 		out, err := wait(t, w, wf, "r")
 		require.NoError(t, err)
 		require.Equal(t, "<nil>", out)
+	}
+	t.Run("as it waits for a branch", func(t *testing.T) {
+		inWorld(t, func(t *testing.T, w *world) {
+			wf := durable.Define("w", func(ctx context.Context, _ int) (string, error) {
+				f := durable.Go(ctx, "b", func(ctx context.Context) (int, error) { return 0, durable.Sleep(ctx, time.Hour) })
+				time.Sleep(time.Second) // the branch waits by then, so that this is the wait that makes the run wait
+				_, err := f.Wait(ctx)
+				return after(ctx, err)
+			})
+			w.boot(t, with(wf))
+			allow := refuse(w)
+			start(t, w, wf, "r", 0)
+			pass(time.Minute)
+			require.Equal(t, 1, allow())
+			parked(t, w, wf)
+		})
+	})
+	t.Run("before a body", func(t *testing.T) {
+		inWorld(t, func(t *testing.T, w *world) {
+			wf := durable.Define("w", func(ctx context.Context, _ int) (string, error) {
+				if err := durable.Sleep(ctx, time.Hour); err != nil {
+					return "", err
+				}
+				return after(ctx, durable.Do(ctx, "work", func(context.Context) error { time.Sleep(time.Hour); return nil }))
+			})
+			w.boot(t, with(wf))
+			start(t, w, wf, "r", 0)
+			pass(time.Minute)
+			w.reboot(t, with(wf))
+			allow := refuse(w)
+			pass(2 * time.Hour)
+			require.Equal(t, 2, allow(), "with the timer, and alone")
+			parked(t, w, wf)
+		})
 	})
 }
 
