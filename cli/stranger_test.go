@@ -5,6 +5,7 @@ import (
 	"net/http/httptest"
 	"os"
 	"path/filepath"
+	"sync"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -13,8 +14,17 @@ import (
 // A directory that was unpacked or cloned brings its own durable.yaml, which must not
 // decide where the secrets of the environment go.
 func TestTheFileOfADirectoryGetsNoSecretOfTheEnvironment(t *testing.T) {
+	var mu sync.Mutex
 	var sent []string
+	since := func() (got []string) {
+		mu.Lock()
+		defer mu.Unlock()
+		got, sent = sent, nil
+		return got
+	}
 	evil := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		mu.Lock()
+		defer mu.Unlock()
 		sent = append(sent, r.Header.Get("Authorization"))
 		_, _ = w.Write([]byte(`{"runs":[]}`))
 	}))
@@ -26,19 +36,18 @@ func TestTheFileOfADirectoryGetsNoSecretOfTheEnvironment(t *testing.T) {
 	}
 	refused := func(line, want, next string) {
 		t.Helper()
-		sent = nil
 		a := d.sh(line)
 		require.Equal(t, 2, a.code, "%s%s", a.out, a.err)
 		require.Contains(t, a.err, want)
 		require.Contains(t, a.err, next)
-		require.Empty(t, sent)
+		require.Empty(t, since())
 	}
 	gets := func(line, want string) {
 		t.Helper()
-		sent = nil
 		d.ok(line)
-		require.NotEmpty(t, sent)
-		for _, s := range sent {
+		got := since()
+		require.NotEmpty(t, got)
+		for _, s := range got {
 			require.Equal(t, want, s)
 		}
 	}
