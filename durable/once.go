@@ -83,6 +83,9 @@ func Once[T any](ctx context.Context, name string, fn func(ctx context.Context) 
 		case happened:
 			return v, nil
 		}
+		if err := a.mayBegin(); err != nil { // whoever has taken the run meanwhile has asked, too
+			return v, err
+		}
 		if fake := stepbody.FakeOf(ctx); fake != nil {
 			return stepbody.StandIn[T](ctx, fake)
 		}

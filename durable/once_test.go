@@ -228,3 +228,52 @@ func TestOnceRunsABodyThatTheEndOfALeaseHasKeptFromBeginning(t *testing.T) {
 		require.Equal(t, 2, waits, "the attempt was made again")
 	})
 }
+
+// While Reconcile asks, the lease may run out: then another executor may ask the same, and run the body.
+func TestOnceRunsNoBodyAfterTheLeaseHasEndedWhileReconcileAsked(t *testing.T) {
+	for _, taken := range []bool{true, false} {
+		t.Run(fmt.Sprintf("taken %v", taken), func(t *testing.T) {
+			inWorld(t, func(t *testing.T, w *world) {
+				var shipped []int
+				asked := 0
+				ship := func(process int, asks time.Duration) *durable.Workflow[int, int] {
+					return durable.Define("w", func(ctx context.Context, _ int) (int, error) {
+						return durable.Once(ctx, "ship", func(ctx context.Context) (int, error) {
+							if process == 0 {
+								<-ctx.Done()
+								return 0, context.Cause(ctx)
+							}
+							shipped = append(shipped, process)
+							return 7, ctx.Err()
+						}, durable.Reconcile(func(context.Context) (int, bool, error) {
+							happened := len(shipped) > 0
+							if asked++; asked == 1 {
+								time.Sleep(asks)
+							}
+							return 7, happened, nil
+						}))
+					})
+				}
+				w.boot(t, with(ship(0, 0)))
+				start(t, w, ship(0, 0), "r", 0)
+				pass(time.Second)
+				w.reboot(t, with(ship(1, 2*w.lease)))
+				pass(time.Second)
+				require.Equal(t, 1, asked)
+				stopped := w.disk
+				stopped.tamperCalls(func(string, func() error) error { return errDisk })
+				if taken {
+					w.boot(t, with(ship(2, 0)))
+				}
+				pass(w.lease + w.lease/2)
+				stopped.tamperCalls(nil)
+				pass(w.lease)
+				out, err := wait(t, w, ship(2, 0), "r")
+				require.NoError(t, err)
+				require.Equal(t, 7, out)
+				require.Len(t, shipped, 1, "by processes %v", shipped)
+				require.Equal(t, 2, asked)
+			})
+		})
+	}
+}

@@ -134,14 +134,17 @@ func (p *process) order(ctx context.Context, n int) (int, error) {
 	}
 	file := filepath.Join(p.Dir, "once", strings.ReplaceAll(durable.RunID(ctx), "/", "_"))
 	_, err = durable.Once(ctx, "ship", func(ctx context.Context) (int, error) {
+		p.note("ships", durable.RunID(ctx), "ship", durable.Attempt(ctx).Number, "")
 		f, err := os.OpenFile(file, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o600)
 		if err != nil {
-			p.note("twice", durable.RunID(ctx), "ship", 0, "")
+			p.note("twice", durable.RunID(ctx), "ship", durable.Attempt(ctx).Number, err.Error())
 			return 0, err
 		}
+		p.note("shipped", durable.RunID(ctx), "ship", durable.Attempt(ctx).Number, "")
 		return n, f.Close()
 	}, durable.Reconcile(func(ctx context.Context) (int, bool, error) {
 		_, err := os.Stat(file)
+		p.note("asked", durable.RunID(ctx), "ship", 0, fmt.Sprint(err))
 		return n, err == nil, nil
 	}))
 	if err != nil {

@@ -79,7 +79,7 @@ func (w *world) verify(facts []fact) {
 			w.t.Errorf("%s has left %d goroutines behind", f.process, f.n)
 		case "twice":
 			w.tally.doubled++
-			w.t.Errorf("%s: the body of Once ran again", f.run)
+			w.t.Errorf("%s: the body of Once ran again (%s):\n%s", f.run, f.value, b.story(w.t, st, f.run))
 		}
 	}
 	w.tally.runs += len(runs)
@@ -245,7 +245,7 @@ func (b *book) story(t *testing.T, st store.Store, id string) string {
 	}
 	for _, f := range b.facts {
 		if f.run == id {
-			fmt.Fprintln(&out, f.at, f.what, f.key, f.n, f.process+end(f.process))
+			fmt.Fprintln(&out, f.at, f.what, f.key, f.n, f.value, f.process+end(f.process))
 		}
 	}
 	h, err := st.Load(t.Context(), id, store.Cursor{All: true})
