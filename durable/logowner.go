@@ -24,7 +24,7 @@ func (r logOwner) Admit(w *commit.Write) error {
 }
 
 // Row returns what brings the row up to date with the run's waits.
-func (r logOwner) Row() *store.RowPatch { return r.waits.follow() }
+func (r logOwner) Row(events bool) *store.RowPatch { return r.waits.follow(events) }
 
 // RowRefused forgets what the row says, so that the next write brings all of it up to
 // date.

@@ -12,8 +12,8 @@ import (
 )
 
 // A run is running while one of its goroutines may go on, and waiting while all
-// of them are parked. The row follows with the next write, and has a write of its own
-// only if there is no other one.
+// of them are parked. The row follows with the next write that has an event. A run that
+// waits has a write of its own for the row if there is no other one.
 
 // A parking is one waiting goroutine of a run.
 type parking struct {
@@ -148,24 +148,31 @@ func (wt *runWaits) wanted() rowState {
 	return s
 }
 
-// follow returns the patch that brings the row up to date, nil if it is. The
-// mutex is held, and the patch is committed with the next change.
-func (wt *runWaits) follow() *store.RowPatch {
+// stale reports whether a change, with events or without, is to bring the row up to date. That the run
+// goes on is said with events only: if the process dies before the next one, the row must say what they
+// say. The mutex is held.
+func (wt *runWaits) stale(w rowState, events bool) bool {
+	return w != wt.rowSays && (events || w.status == store.Waiting)
+}
+
+// follow returns the patch that brings the row up to date, nil if it is, or if a change without events
+// must not. The mutex is held, and the patch is committed with the next change.
+func (wt *runWaits) follow(events bool) *store.RowPatch {
 	if wt.rowSays.status == store.Running && len(wt.parked) < wt.branches {
 		return nil // the usual case, at no cost
 	}
 	w := wt.wanted()
-	if w == wt.rowSays {
+	if !wt.stale(w, events) {
 		return nil
 	}
 	wt.rowSays = w
 	return &store.RowPatch{Status: &w.status, WakeAt: &w.wake, Code: &w.code, Reason: &w.text, Seen: &w.seen}
 }
 
-// sync writes the row, unless it is up to date or what is on its way to the store makes
-// it so.
+// sync writes the row of a run that waits, unless it is up to date or what is on its way to the store
+// makes it so.
 func (wt *runWaits) sync() error {
-	if !wt.rowStale() {
+	if !wt.rowStale(false) {
 		return nil
 	}
 	return kept(wt.run, "a wait", wt.run.write(&commit.Write{}))
@@ -182,13 +189,13 @@ func kept(r *run, what string, err error) error {
 	return err
 }
 
-func (wt *runWaits) rowStale() bool {
+func (wt *runWaits) rowStale(events bool) bool {
 	if wt.run.rehearsal != nil {
 		return false
 	}
 	wt.mu.Lock()
 	defer wt.mu.Unlock()
-	return wt.wanted() != wt.rowSays
+	return wt.stale(wt.wanted(), events)
 }
 
 // recordRunning writes that the run is running again, if it was claimed while it waited or
@@ -200,12 +207,12 @@ func (wt *runWaits) rowStale() bool {
 // one, and a replay that records nothing new none.
 func (cd *claimedAs) recordRunning() error {
 	r := cd.run
-	if !cd.silent.Load() || !cd.silent.CompareAndSwap(true, false) || !r.waits.rowStale() {
+	if !cd.silent.Load() || !cd.silent.CompareAndSwap(true, false) || !r.waits.rowStale(true) {
 		return nil
 	}
-	// Not by run.write, which would end the trial of a suspect before the suspected body
-	// has run.
-	return kept(r, "a wait", r.eng.committer.Commit(context.Background(), &r.log, &commit.Write{}))
+	// The claim has recorded an event. Not by run.write, which would end the trial of a suspect
+	// before the suspected body has run.
+	return kept(r, "a wait", r.eng.committer.Commit(context.Background(), &r.log, &commit.Write{Compose: func(w *commit.Write) { w.Row = r.waits.follow(true) }}))
 }
 
 // waitFor waits until ready is closed, the time of p has come, or no further

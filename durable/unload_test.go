@@ -14,6 +14,7 @@ import (
 
 	"github.com/holdfast-dev/holdfast/durable"
 	"github.com/holdfast-dev/holdfast/internal/crashstore"
+	"github.com/holdfast-dev/holdfast/operate"
 	"github.com/holdfast-dev/holdfast/store"
 	"github.com/holdfast-dev/holdfast/store/memory"
 )
@@ -581,5 +582,44 @@ func TestARunKilledWhileManyBeginToWaitAsksAllOfThem(t *testing.T) {
 				require.Equal(t, n, asked, "killed after write %d", at)
 			})
 		}
+	}
+}
+
+// The waits of a woken run do not begin in one moment, and its row says meanwhile what the events say.
+func TestACrashWhileAWokenRunBeginsToWaitAgainAsksNobodyAgain(t *testing.T) {
+	wf := durable.Define("w", func(ctx context.Context, _ int) (bool, error) {
+		return durable.Go(ctx, "ask", func(ctx context.Context) (bool, error) {
+			return durable.Await[bool](ctx, "approve", durable.Prompt("may I?"), durable.Timeout(48*time.Hour))
+		}).Wait(ctx)
+	})
+	o := durable.Options{Workflows: []durable.Definition{wf}, UnloadAfter: time.Minute}
+	writes := 0
+	for die := 1; die <= writes+1; die++ {
+		inWorld(t, func(t *testing.T, w *world) {
+			w.open(t, o)
+			_, err := wf.Start(w.ctx(), "r", 0)
+			require.NoError(t, err)
+			pass(time.Hour)
+			asked, err := operate.On(w.eng).ApprovalsOf(w.ctx(), "r")
+			require.NoError(t, err)
+			require.Len(t, asked, 1)
+			writes = 0
+			w.disk.tamper(func(batch []store.Change, forward func() []error) []error {
+				errs := forward()
+				if writes++; writes == die {
+					w.disk.cut()
+				}
+				return errs
+			})
+			w.stranger(t)("r", "another question", "its answer")
+			synctest.Wait()
+			rep := w.reboot(t, o)
+			require.Empty(t, rep.Repaired, "the process died after write %d", die)
+			again, err := operate.On(w.eng).ApprovalsOf(w.ctx(), "r")
+			require.NoError(t, err)
+			require.Equal(t, asked, again, "who was asked has the same question, and as much time as was said")
+			require.NoError(t, operate.On(w.eng).Answer(w.ctx(), asked[0], true))
+			require.Equal(t, store.Completed, w.eventually("r", store.Completed).Status)
+		})
 	}
 }

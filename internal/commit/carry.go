@@ -183,7 +183,7 @@ func (h *Hold) admit(w *Write) error {
 	} else {
 		lg.stamp(w.Events, w.Clock)
 	}
-	w.Row = lg.owner.Row().Over(w.Row)
+	w.Row = lg.owner.Row(true).Over(w.Row)
 	w.at = w.Events[len(w.Events)-1].At
 	w.admitted = true
 	lg.flight.writes = append(lg.flight.writes[:0], w)

@@ -187,13 +187,13 @@ func (c *Committer) place(lg *Log, w *Write) error {
 	if c.stop.Err() != nil {
 		return ErrClosed
 	}
-	lg.unstash(w.Alone)
+	events := lg.unstash(w.Alone)
 	if w.Compose != nil {
 		w.Compose(w)
 	}
 	lg.stamp(w.Events, w.Clock)
 	if w.Create == nil && !w.Yield {
-		w.Row = lg.owner.Row().Over(w.Row)
+		w.Row = lg.owner.Row(events || len(w.Events) > 0).Over(w.Row)
 	}
 	if n := len(w.Events); n > 0 {
 		w.at = w.Events[n-1].At

@@ -150,7 +150,7 @@ const bad = store.Type("bad")
 type owner struct{ lost, torn error }
 
 func (o *owner) Admit(*commit.Write) error { return o.lost }
-func (o *owner) Row() *store.RowPatch      { return nil }
+func (o *owner) Row(bool) *store.RowPatch  { return nil }
 func (o *owner) RowRefused()               {}
 func (o *owner) Tear(ev *store.Event, err error) {
 	o.torn = fmt.Errorf("%s: %w", ev.Key, err)

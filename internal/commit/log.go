@@ -15,8 +15,8 @@ type Owner interface {
 	// Admit returns why w must not be recorded any more, nil if it may.
 	Admit(w *Write) error
 	// Row returns the patch that brings the run's row up to date, nil if it already
-	// is. The patch is committed with the next change.
-	Row() *store.RowPatch
+	// is. The patch is committed with the next change; events says whether that has any.
+	Row(events bool) *store.RowPatch
 	// Tear says that an event which was handed to Stash will never be recorded, because of err.
 	// From then on the log takes nothing but an interruption.
 	Tear(ev *store.Event, err error)

@@ -37,19 +37,22 @@ func (lg *Log) Stashes() bool {
 func (lg *Log) StashesLocked() bool { return len(lg.stashed) > 0 }
 
 // unstash puts the stashed events before the write that is about to become pending. If that is a change of
-// its own, they bring the row along: it comes later, or not at all if the process dies. The mutex is held.
-func (lg *Log) unstash(alone bool) {
+// its own, they bring the row along: it comes later, or not at all if the process dies. joined reports
+// whether they are in its change. The mutex is held.
+func (lg *Log) unstash(alone bool) (joined bool) {
 	if len(lg.stashed) > 0 {
 		if lg.torn == nil {
+			joined = !alone
 			w := &Write{Events: lg.stashed, stashed: true}
 			if alone {
-				w.Row = lg.owner.Row()
+				w.Row = lg.owner.Row(true)
 			}
 			w.bytes = w.size()
 			lg.pending = append(lg.pending, w)
 		}
 		lg.stashed, lg.stashedSize = nil, 0
 	}
+	return joined
 }
 
 // tear is called when the store has refused stashed events for good. Nobody waits for them: the
