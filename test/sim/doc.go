@@ -27,7 +27,7 @@
 //	peace.go      what must hold when nobody gives the runs anything
 //	check.go      what must hold at the end
 //	run.go        the life of a world: begun, disturbed, left in peace, judged
-//	watch.go      counts calls and events, and has faults and acts happen at them
+//	watch.go      counts calls and events, and has faults and acts happen at them; a row is never torn from its events
 //	coverage.go   which (event, fault, next event) were seen, and which are sought
 //	watchdog.go   ends a world that does not end
 //	replay.go     a world as one word, to be played again

@@ -1,9 +1,11 @@
 package sim
 
 import (
+	"encoding/json"
 	"slices"
 	"strings"
 
+	"github.com/holdfast-dev/holdfast/durable"
 	"github.com/holdfast-dev/holdfast/store"
 )
 
@@ -81,6 +83,7 @@ func (s *sim) wrote(run string, e *store.Event) {
 	s.ledger.recorded(run, e)
 	s.desk.recorded(s, run, e)
 	s.bounces.recorded(s, run, e)
+	s.askUntorn(run, e)
 	if e.Type == store.WorkflowCreated {
 		s.line.comes(run, s.now())
 		s.askTick(run)
@@ -113,5 +116,19 @@ func (s *sim) heard(message, line string) {
 		if !excused {
 			s.fail("an engine says: %s", line)
 		}
+	}
+}
+
+// askUntorn checks that no recovery finds a run that waits and whose row says otherwise, or the reverse:
+// the store writes the row and the events in one change, and nobody has damaged either. The other states
+// that recovery mends are those of sound runs: a process may die after the last step of one, or between
+// the request of a jump and the jump, and a build may be gone.
+func (s *sim) askUntorn(run string, e *store.Event) {
+	if e.Type != store.WorkflowRecovered {
+		return
+	}
+	var said struct{ Code, Reason string }
+	if _ = json.Unmarshal(e.Data, &said); said.Code == durable.CodeA1 || said.Code == durable.CodeA2 {
+		s.fail("%s is recovered, and nothing but the engine has written to it: %s", run, said.Reason)
 	}
 }
