@@ -148,15 +148,14 @@ func (wt *runWaits) wanted() rowState {
 	return s
 }
 
-// stale reports whether a change, with events or without, is to bring the row up to date. That the run
-// goes on is said with events only: if the process dies before the next one, the row must say what they
-// say. The mutex is held.
+// stale reports whether a change, with events or without, brings the row up to date. That the run goes on is
+// said with events only: if the process dies before the next one, the row says what they say. The mutex is held.
 func (wt *runWaits) stale(w rowState, events bool) bool {
 	return w != wt.rowSays && (events || w.status == store.Waiting)
 }
 
-// follow returns the patch that brings the row up to date, nil if it is, or if a change without events
-// must not. The mutex is held, and the patch is committed with the next change.
+// follow returns the patch with which a change, with events or without, brings the row up to date, nil if
+// there is none. The mutex is held, and the patch is committed with the next change.
 func (wt *runWaits) follow(events bool) *store.RowPatch {
 	if wt.rowSays.status == store.Running && len(wt.parked) < wt.branches {
 		return nil // the usual case, at no cost
@@ -210,8 +209,7 @@ func (cd *claimedAs) recordRunning() error {
 	if !cd.silent.Load() || !cd.silent.CompareAndSwap(true, false) || !r.waits.rowStale(true) {
 		return nil
 	}
-	// The claim has recorded an event. Not by run.write, which would end the trial of a suspect
-	// before the suspected body has run.
+	// The claim has recorded an event. Not by run.write, which ends the trial of a suspect, whose body is to come.
 	return kept(r, "a wait", r.eng.committer.Commit(context.Background(), &r.log, &commit.Write{Compose: func(w *commit.Write) { w.Row = r.waits.follow(true) }}))
 }
 
