@@ -173,6 +173,39 @@ func TestOnceTheClocksHaveGoneApartTheLeaseHoldsAfterTheNextBeatOnly(t *testing.
 	}
 }
 
+// A wall clock that is set forward and back has looked, in between, as if the lease had run out: to others too, who may
+// have taken runs. No body begins before the runs were looked at.
+func TestALeaseThatDidNotHoldOnceHoldsOnlyAfterALookAtTheRuns(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const lease = 30 * time.Second
+		var set, gaps atomic.Int64
+		skew := func(time.Time) (monotonic, wall time.Duration) { return 0, time.Duration(set.Load()) }
+		h := heart.New(heart.Options{
+			Store: memory.Open(), Log: slog.New(slog.DiscardHandler), Executor: store.Executor{ID: "e", Lease: lease},
+			Late: func(context.Context) {},
+			Gap:  func(context.Context) error { gaps.Add(1); return nil },
+			Tend: func(*store.Pulse) {},
+		})
+		ctx, cancel := context.WithCancel(storeclock.WithSkew(t.Context(), skew))
+		require.NoError(t, h.Register(ctx))
+		h.Begin()
+		defer h.Lease.Stop()
+		time.Sleep(time.Second)
+		set.Store(int64(2 * lease))
+		require.False(t, h.Lease.Holds(time.Now()))
+		set.Store(0)
+		require.False(t, h.Lease.Holds(time.Now()))
+		go h.Loop(ctx)
+		go h.TendLoop(ctx)
+		require.True(t, h.AwaitLease(nil, nil))
+		require.EqualValues(t, 1, gaps.Load())
+		require.True(t, h.Lease.Holds(time.Now()))
+		require.False(t, h.Lease.Term().Over(), "bodies under way are left alone")
+		cancel()
+		synctest.Wait()
+	})
+}
+
 // slowLines is a log handler that takes ten seconds for a line.
 type slowLines struct {
 	slog.Handler

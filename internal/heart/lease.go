@@ -78,11 +78,16 @@ func (l *Lease) begin(length time.Duration, sent time.Time, ended func()) {
 
 // Holds reports whether a body may begin at this moment, which is now. It may not once the two clocks
 // have gone apart since the beat: a wall clock that is set back hides for how long the machine was
-// suspended, and the monotonic one never knew.
+// suspended, and the monotonic one never knew. A lease that does not hold stays so until it is renewed
+// after a gap: a clock that was set forward, and is set back, had others take runs in between.
 func (l *Lease) Holds(now time.Time) bool {
 	monotonic, wall := int64(l.skew.Between(l.anchor, now)), l.skew.Wall(now)
 	until := l.until.Load()
-	return monotonic < until && wall-l.ahead.Load() < until && !l.wentApart(wall-monotonic)
+	if monotonic < until && wall-l.ahead.Load() < until && !l.wentApart(wall-monotonic) {
+		return true
+	}
+	l.until.CompareAndSwap(until, 0)
+	return false
 }
 
 // wentApart reports whether the clocks have gone apart since the last beat, if the wall clock is ahead by
