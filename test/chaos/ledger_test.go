@@ -9,15 +9,15 @@ import (
 	"strconv"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/require"
+	"golang.org/x/sys/unix"
 )
 
 // fact is a line of a ledger.
 type fact struct {
 	what, process string
-	at            int64 // µs, by the clock of the machine
+	at            int64 // µs, by the monotonic clock, which all processes of the machine share: the wall clock may be set
 	run, key      string
 	n             int
 	value         string
@@ -36,7 +36,11 @@ func openLedger(dir, process string) (*ledger, error) {
 }
 
 func (l *ledger) note(what, run, key string, n int, value string) {
-	line := strings.Join([]string{what, strconv.FormatInt(time.Now().UnixMicro(), 10), run, key, strconv.Itoa(n), value}, "\t") + "\n"
+	var now unix.Timespec
+	if err := unix.ClockGettime(unix.CLOCK_MONOTONIC, &now); err != nil {
+		panic(err)
+	}
+	line := strings.Join([]string{what, strconv.FormatInt(now.Nano()/1000, 10), run, key, strconv.Itoa(n), value}, "\t") + "\n"
 	if _, err := l.file.WriteString(line); err != nil {
 		panic(err)
 	}
