@@ -3,6 +3,7 @@ package proof_test
 import (
 	"bufio"
 	"context"
+	"database/sql"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -128,7 +129,8 @@ func inTurn(t *testing.T, test func(t *testing.T, o orders)) {
 // child is a process under our control.
 type child struct {
 	*exec.Cmd
-	out *bufio.Scanner
+	out    *bufio.Scanner
+	orders orders
 }
 
 func start(t *testing.T, o orders) *child {
@@ -142,7 +144,7 @@ func start(t *testing.T, o orders) *child {
 	cmd.Stderr = os.Stderr
 	require.NoError(t, cmd.Start())
 	t.Cleanup(func() { _ = cmd.Process.Kill(); _ = cmd.Wait() })
-	return &child{Cmd: cmd, out: bufio.NewScanner(pipe)}
+	return &child{Cmd: cmd, out: bufio.NewScanner(pipe), orders: o}
 }
 
 // await reads the child's lines until one begins with word, and returns the
@@ -154,11 +156,32 @@ func (c *child) await(t *testing.T, word string) string {
 			return strings.TrimSpace(rest)
 		}
 		if strings.HasPrefix(c.out.Text(), "error") {
-			t.Fatalf("child: %s", c.out.Text())
+			t.Fatalf("child: %s%s", c.out.Text(), c.orders.activity())
 		}
 	}
 	t.Fatalf("the child ended without saying %q", word)
 	return ""
+}
+
+// activity is what the server is busy with, and for what its sessions wait, so that a failure for want of an answer
+// says why there was none.
+func (o orders) activity() string {
+	if o.Backend != "postgres" {
+		return ""
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
+	defer cancel()
+	db, err := sql.Open("postgres", o.DSN)
+	if err != nil {
+		return "\n" + err.Error()
+	}
+	defer db.Close()
+	var said sql.NullString
+	began := time.Now()
+	err = db.QueryRowContext(ctx, `SELECT string_agg(concat_ws(' ', pid, datname, backend_type, state, wait_event_type, wait_event, clock_timestamp() - query_start,
+		'blocked by', pg_blocking_pids(pid)::text, left(query, 120)), E'\n') FROM pg_stat_activity WHERE state IS DISTINCT FROM 'idle'`).Scan(&said)
+	load, _ := os.ReadFile("/proc/loadavg")
+	return fmt.Sprintf("\nthe server answers this after %s: %v %s\nload: %s", time.Since(began), err, said.String, load)
 }
 
 // kill ends the child with SIGKILL and returns the lines it had still printed.
