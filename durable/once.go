@@ -18,8 +18,8 @@ type onceOptions[T any] struct {
 
 // Reconcile gives Once a function that finds out, after a crash, whether the
 // effect has happened, for example by asking the service. If it has, v is
-// recorded as the result; if it has not, the body runs. An error of fn leaves the
-// outcome unknown, and is recorded.
+// recorded as the result; if it has not, the body runs. If the lease ends meanwhile,
+// fn is asked again. An error of fn leaves the outcome unknown, and is recorded.
 func Reconcile[T any](fn func(ctx context.Context) (v T, happened bool, err error)) OnceOption[T] {
 	return func(o *onceOptions[T]) { o.reconcile = fn }
 }
