@@ -82,6 +82,41 @@ func TestAParentThatFailedWithItsChildGoesOnOnceTheChildWasResumed(t *testing.T)
 	}
 }
 
+// A child that has reported its failure cannot report again, so its parent looks at it from time to time. Verify knows.
+func TestVerifyCallsAParentSoundThatLooksAtItsChildFromTimeToTime(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		broken := true
+		child := durable.Define("parcel", func(ctx context.Context, _ int) (int, error) {
+			if err := durable.Do(ctx, "label", func(context.Context) error {
+				if broken {
+					return durable.Permanent(errors.New("no printer"))
+				}
+				return nil
+			}); err != nil {
+				return 0, err
+			}
+			return 7, durable.Sleep(ctx, time.Hour)
+		})
+		parent := durable.Define("order", func(ctx context.Context, _ int) (int, error) { return child.Run(ctx, durable.AutoID, 0) })
+		w.boot(t, with(parent, child))
+		_, err := run(t, w, parent, "x", 0)
+		require.ErrorContains(t, err, "no printer")
+		broken = false
+		for _, id := range []string{"x/parcel", "x"} {
+			_, err = operate.On(w.eng).Resume(w.ctx(), id, operate.ResumeOptions{})
+			require.NoError(t, err)
+		}
+		pass(time.Minute / 2)
+		row := w.row("x")
+		require.Equal(t, store.Waiting, row.Status)
+		require.NotZero(t, row.WakeAt, "it looks at its child before the child ends")
+		require.Empty(t, verify(t, w, "x").Findings)
+		out, err := wait(t, w, parent, "x")
+		require.NoError(t, err)
+		require.Equal(t, 7, out)
+	})
+}
+
 // A child that has completed is done again by a cut before its start, as another run,
 // and the plan says so.
 func TestAPlanNamesTheChildrenThatHaveEndedAndRunAgain(t *testing.T) {

@@ -305,6 +305,9 @@ func (a *Audit) ruleWake(row *store.Run) *RowFault {
 		if len(o.wakes) > 0 {
 			want = o.wakes[0]
 		}
+		if o.looks && row.WakeAt != 0 && (want == 0 || row.WakeAt < want) {
+			return nil
+		}
 		if !o.exact && (row.WakeAt == 0 || slices.Contains(o.wakes, row.WakeAt)) {
 			return nil
 		}

@@ -213,6 +213,7 @@ func (f *RowFacts) or(more ...said) {
 type standstill struct {
 	any     bool
 	wakes   []store.Time // when each ends by itself
+	looks   bool         // one is for a child, at which the run may look before any of these times
 	prompts []string
 	// exact: a goroutine waits for each of them. Otherwise some may be left over from
 	// calls around them that have ended.
@@ -244,7 +245,7 @@ func (a *Audit) findStandstill() (o standstill) {
 			if over {
 				o.exact = false
 			}
-			o.any = true
+			o.any, o.looks = true, o.looks || rec.Kind == CallChild
 			if rec.Until != 0 {
 				o.wakes = append(o.wakes, rec.Until)
 			}
