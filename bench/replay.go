@@ -123,6 +123,9 @@ func newReplayed(ctx context.Context, t *target, n int) (*replayed, error) {
 		_, err := arrival(ctx, r.reached)
 		return err
 	}, w)
+	if err == nil {
+		err = t.settle(ctx, address) // what other cases have written is not written while this one reads
+	}
 	if err != nil {
 		return nil, errors.Join(err, r.s.Close())
 	}
