@@ -131,6 +131,7 @@ type child struct {
 	*exec.Cmd
 	out    *bufio.Scanner
 	orders orders
+	born   time.Time
 }
 
 func start(t *testing.T, o orders) *child {
@@ -144,7 +145,7 @@ func start(t *testing.T, o orders) *child {
 	cmd.Stderr = os.Stderr
 	require.NoError(t, cmd.Start())
 	t.Cleanup(func() { _ = cmd.Process.Kill(); _ = cmd.Wait() })
-	return &child{Cmd: cmd, out: bufio.NewScanner(pipe), orders: o}
+	return &child{Cmd: cmd, out: bufio.NewScanner(pipe), orders: o, born: time.Now()}
 }
 
 // await reads the child's lines until one begins with word, and returns the
@@ -156,7 +157,7 @@ func (c *child) await(t *testing.T, word string) string {
 			return strings.TrimSpace(rest)
 		}
 		if strings.HasPrefix(c.out.Text(), "error") {
-			t.Fatalf("child: %s%s", c.out.Text(), c.orders.activity())
+			t.Fatalf("child, after %s: %s%s", time.Since(c.born), c.out.Text(), c.orders.activity())
 		}
 	}
 	t.Fatalf("the child ended without saying %q", word)
@@ -180,8 +181,12 @@ func (o orders) activity() string {
 	began := time.Now()
 	err = db.QueryRowContext(ctx, `SELECT string_agg(concat_ws(' ', pid, datname, backend_type, state, wait_event_type, wait_event, clock_timestamp() - query_start,
 		'blocked by', pg_blocking_pids(pid)::text, left(query, 120)), E'\n') FROM pg_stat_activity WHERE state IS DISTINCT FROM 'idle'`).Scan(&said)
-	load, _ := os.ReadFile("/proc/loadavg")
-	return fmt.Sprintf("\nthe server answers this after %s: %v %s\nload: %s", time.Since(began), err, said.String, load)
+	said.String += fmt.Sprintf("\nthe server answered this after %s: %v", time.Since(began), err)
+	for _, file := range []string{"/proc/loadavg", "/proc/pressure/cpu", "/proc/pressure/memory", "/proc/pressure/io", "/proc/meminfo"} {
+		text, _ := os.ReadFile(file)
+		said.String += "\n" + file + ":\n" + string(text[:min(len(text), 200)])
+	}
+	return "\n" + said.String
 }
 
 // kill ends the child with SIGKILL and returns the lines it had still printed.
