@@ -41,14 +41,14 @@ func (s *Store) CommitIn(ctx context.Context, tx any, c store.Change) error {
 	}
 	defer s.calls.Done()
 	if err := s.sameDatabase(ctx, q.tx); err != nil {
-		return unusable(described("look at the given transaction", err))
+		return described("look at the given transaction", unusable(err))
 	}
 	m := &member{c: &c}
 	err := s.commitIn(q, m)
 	if err == nil {
 		err = m.err
 	}
-	return unusable(described(fmt.Sprintf("commit for run %q in a transaction", c.RequestedRun()), err))
+	return described(fmt.Sprintf("commit for run %q in a transaction", c.RequestedRun()), unusable(err))
 }
 
 // unusable marks the errors of a transaction that has ended, that a statement of the program's has

@@ -37,7 +37,7 @@ func checkSessions(ctx context.Context, db *sqlx.DB, pooled bool) error {
 	// A pooler hands out the most recently returned session next.
 	tx, err := b.BeginTxx(ctx, nil)
 	if err != nil {
-		return fmt.Errorf("postgres: open: %w", err)
+		return described("open", err) // a standby refuses a transaction that may write
 	}
 	defer func() { _ = tx.Rollback() }() // it only read
 	if err := tx.GetContext(ctx, &other, "SELECT pg_catalog.pg_backend_pid()"); err != nil {

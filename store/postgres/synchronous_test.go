@@ -9,6 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/holdfast-dev/holdfast/store"
+	"github.com/holdfast-dev/holdfast/store/postgres"
 	"github.com/holdfast-dev/holdfast/test/pgtest"
 )
 
@@ -152,4 +153,22 @@ func TestWhatTheReplicaLacksWhenTheContextEndsIsNotAcknowledged(t *testing.T) {
 		require.ErrorIs(t, <-told, context.Canceled)
 	}
 	require.NoError(t, primary.Synchronous(false))
+}
+
+const takesNoWrites = "the server takes no writes, because it is a standby or is set read-only: name the one that takes them"
+
+func TestAStandbyIsNamedAsSuch(t *testing.T) {
+	t.Parallel()
+	primary := pgtest.Start(t)
+	replica := primary.StartReplica(t, nil)
+	open(t, primary.DSN())
+	_, err := postgres.Open(replica.DSN())
+	require.ErrorContains(t, err, takesNoWrites)
+}
+
+func TestAServerThatIsReadOnlyIsNamedAsSuch(t *testing.T) {
+	t.Parallel()
+	s := open(t, pgtest.With(pgtest.DSN(t), "default_transaction_read_only", "on"))
+	_, err := s.Beat(t.Context(), store.Executor{ID: "e", Lease: time.Minute}) // it is tried for eight seconds
+	require.ErrorContains(t, err, takesNoWrites)
 }
