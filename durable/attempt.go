@@ -57,6 +57,7 @@ type attempt struct {
 	policy *retry.Policy
 	term   *heart.Term // of the lease, in which it began
 	idle   bool        // it has ended, and a function of Options.Around has kept its body from beginning
+	barred atomic.Bool // its run was stopped, or paused, before its body began
 	bounds atomic.Pointer[bounds]
 	own    atomic.Pointer[attemptOwn] // nil, or a state: there is none; see attempt.use
 }
@@ -120,7 +121,7 @@ func (st *step) attempts(ctx context.Context, b body) error {
 func (st *step) endBadly(ctx context.Context, a *attempt, output []byte, took time.Duration, err error) (next int, wait store.Time, _ error) {
 	r, n := st.call.scope.run, a.number
 	end := telemetry.AttemptEnd{Number: n, At: st.ended, Took: took, Outcome: telemetry.OutcomeFailed, Err: err}
-	if stopped := st.externalStop(); stopped != nil {
+	if stopped := st.externalStop(a); stopped != nil {
 		// Stopped from outside: however the body reacted, it is not a failure of
 		// the step.
 		end.Outcome = telemetry.OutcomeStopped
@@ -198,9 +199,9 @@ func (st *step) ready(n int, wait store.Time, said bool) (clock time.Time, err e
 		}
 		clock = time.Now()
 	}
-	if err := (logOwner{r}).Lost(); err != nil {
-		// The run was taken while its owner had no lease. A beginning that was recorded before
-		// that can be answered only now, when the lease holds again.
+	if err := st.barred(); err != nil {
+		// The run was taken while its owner had no lease, or was stopped meanwhile. A beginning that was
+		// recorded before that can be answered only now, when the lease holds again.
 		return clock, err
 	}
 	if st.start == 0 {
@@ -273,12 +274,12 @@ func (st *step) pauseUntil(at store.Time) error {
 	return err
 }
 
-// externalStop returns the stop from outside that may have caused the error of a body
-// that has just ended; nil if there is none. A pause is not one: it leaves contexts
-// alone.
-func (st *step) externalStop() error {
+// externalStop returns the stop from outside that may have caused the error of an attempt
+// that has just ended; nil if there is none. A pause is not one of a body that began: it
+// leaves contexts alone.
+func (st *step) externalStop(a *attempt) error {
 	s := st.call.scope
-	if st.pausing() {
+	if st.pausing() && !a.barred.Load() {
 		return nil
 	}
 	return s.stopped()

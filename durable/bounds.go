@@ -3,7 +3,6 @@ package durable
 import (
 	"context"
 	"errors"
-	"time"
 
 	"github.com/holdfast-dev/holdfast/internal/stepbody"
 )
@@ -28,26 +27,35 @@ type bounds struct {
 // mayBegin waits until the body of a may begin, after something that may have
 // taken long. It returns why the body may not begin.
 func (a *attempt) mayBegin() error {
-	if !a.step.call.scope.run.eng.heart.Lease.Holds(time.Now()) {
-		if err := a.step.awaitLease(); err != nil {
-			return err
-		}
+	if err := a.step.awaitLease(); err != nil {
+		a.barred.Store(true)
+		return err
 	}
 	if a.term.Over() {
 		return ErrLeaseExpired // not an outcome: a later attempt has a context that has not ended
 	}
-	return logOwner{a.step.call.scope.run}.Lost()
+	return nil
 }
 
 // awaitLease waits until a body of the step may begin, or returns why none may.
 func (st *step) awaitLease() error {
-	s := st.call.scope
+	s, lease := st.call.scope, st.call.scope.run.eng.heart
 	stopped := s.run.stop.done
 	if s.undo {
 		stopped = nil
 	}
-	s.run.eng.heart.AwaitLease(s.run.gone, stopped)
-	return s.stopped()
+	if !lease.AwaitLease(s.run.gone, stopped) && st.goesOn() {
+		lease.AwaitLease(s.run.ctx.Done(), stopped)
+	}
+	return st.barred()
+}
+
+// barred returns why no body of the step may begin although the lease holds, nil if one may.
+func (st *step) barred() error {
+	if err := st.call.scope.stopped(); err != nil && !st.goesOn() {
+		return err
+	}
+	return nil
 }
 
 // bound returns the bounds of the body, and makes them when they are first

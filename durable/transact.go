@@ -162,7 +162,9 @@ func (t *transaction) mayRun(ctx context.Context) error {
 		t.again = true
 		return ErrLeaseExpired
 	}
-	return (logOwner{r}).Lost()
+	err := t.step.call.scope.stopped()
+	t.again = err != nil // of a pause: it is found again, before a body could begin, and is no outcome
+	return err
 }
 
 // isOpen reports whether the body had a transaction, with which the outcome is committed. What

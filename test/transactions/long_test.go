@@ -14,6 +14,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/holdfast-dev/holdfast/durable"
+	"github.com/holdfast-dev/holdfast/store"
 	"github.com/holdfast-dev/holdfast/store/sqlite"
 )
 
@@ -64,5 +65,52 @@ func TestATransactionThatStaysOpenIsLoggedAndEndsWithTheLease(t *testing.T) {
 		require.Len(t, took, 1)
 		require.Less(t, took[0], durable.DefaultLease)
 		require.Contains(t, log.String(), "holds its transaction for long")
+	})
+}
+
+// sluggish begins transactions late.
+type sluggish struct {
+	store.Store
+	store.Transactor
+}
+
+func (s sluggish) BeginTx(ctx context.Context) (store.Tx, error) {
+	time.Sleep(2 * time.Second)
+	return s.Transactor.BeginTx(ctx)
+}
+
+// No body begins in a run that is paused, though the attempt had begun to wait for its transaction before.
+func TestNoBodyBeginsInATransactionThatCameAfterThePause(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "app.db")
+	synctest.Test(t, func(t *testing.T) {
+		st, err := sqlite.OpenOptions(file, sqlite.Options{Synchronous: sqlite.Off, Watch: -1})
+		require.NoError(t, err)
+		defer st.Close()
+		bodies := 0
+		wf := durable.Define("w", func(ctx context.Context, _ int) (int, error) {
+			return durable.Transact(ctx, "pay", func(context.Context, *sqlx.Tx) (int, error) {
+				bodies++
+				return 7, nil
+			})
+		})
+		e, err := durable.Open(t.Context(), sluggish{st, store.CapabilitiesOf(st).Transactor}, durable.Options{Workflows: []durable.Definition{wf}, Logger: slog.New(slog.DiscardHandler)})
+		require.NoError(t, err)
+		defer e.Close()
+		_, err = e.Recover(t.Context())
+		require.NoError(t, err)
+		ctx := durable.NewContext(t.Context(), e)
+		_, err = wf.Start(ctx, "r", 0)
+		require.NoError(t, err)
+		time.Sleep(time.Second)
+		require.NoError(t, e.Pause(ctx, "r", "lunch"))
+		time.Sleep(time.Minute)
+		require.Zero(t, bodies)
+		require.NoError(t, e.Unpause(ctx, "r"))
+		h, err := wf.Handle(ctx, "r")
+		require.NoError(t, err)
+		n, err := h.Wait(ctx)
+		require.NoError(t, err)
+		require.Equal(t, 7, n)
+		require.Equal(t, 1, bodies)
 	})
 }
