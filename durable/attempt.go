@@ -200,8 +200,7 @@ func (st *step) ready(n int, wait store.Time, said bool) (clock time.Time, err e
 		clock = time.Now()
 	}
 	if err := st.barred(); err != nil {
-		// The run was taken while its owner had no lease, or was stopped meanwhile. A beginning that was
-		// recorded before that can be answered only now, when the lease holds again.
+		// The run was taken, or stopped. A beginning that was recorded before is answered only now.
 		return clock, err
 	}
 	if st.start == 0 {
@@ -274,9 +273,8 @@ func (st *step) pauseUntil(at store.Time) error {
 	return err
 }
 
-// externalStop returns the stop from outside that may have caused the error of an attempt
-// that has just ended; nil if there is none. A pause is not one of a body that began: it
-// leaves contexts alone.
+// externalStop returns the stop from outside that may have caused the error of an attempt that has just
+// ended; nil if there is none. A pause is none of a body that began: it leaves contexts alone.
 func (st *step) externalStop(a *attempt) error {
 	s := st.call.scope
 	if st.pausing() && !a.barred.Load() {
@@ -285,8 +283,7 @@ func (st *step) externalStop(a *attempt) error {
 	return s.stopped()
 }
 
-// pausing reports whether the run is being paused, and nothing else stops it: the bodies
-// that run may then go on to their end, undisturbed.
+// pausing reports whether the run is being paused, and nothing else stops it: the bodies that run go on.
 func (st *step) pausing() bool {
 	r := st.call.scope.run
 	d := r.dead.Load()
@@ -359,8 +356,7 @@ func (st *step) body(a *attempt, b body) ([]byte, error) {
 	return b.once(a)
 }
 
-// guardedBody calls the body of a compensation so that no panic and no Goexit gets
-// out: it runs on the goroutine of the run, which has yet to record the run's end.
+// guardedBody lets no panic and no Goexit of a compensation out: the run's end is yet to be recorded.
 func (st *step) guardedBody(a *attempt, b body) (payload []byte, err error) {
 	if fault := guard.Call(func() { payload, err = st.body(a, b) }); fault != nil {
 		return nil, fault
@@ -368,8 +364,7 @@ func (st *step) guardedBody(a *attempt, b body) (payload []byte, err error) {
 	return payload, err
 }
 
-// deadlinePassed returns the error of a step whose deadline has passed before its
-// next attempt, for example while no process executed it.
+// deadlinePassed returns the error of a step whose deadline has passed before its next attempt.
 func (st *step) deadlinePassed() error {
 	d := st.policy.Deadline
 	if d == 0 || st.call.scope.run.eng.now() < st.start.Add(d) {
@@ -382,8 +377,7 @@ func (st *step) deadlinePassed() error {
 	return err
 }
 
-// limit returns how long the next attempt may take, 0 for no limit, and the cause
-// with which its context then ends.
+// limit returns how long the next attempt may take, 0 for no limit, and the cause with which its context ends.
 func (st *step) limit() (time.Duration, error) {
 	limit, cause := st.policy.Timeout, error(ErrAttemptTimeout)
 	if st.policy.Deadline > 0 {

@@ -7,25 +7,21 @@ import (
 	"github.com/holdfast-dev/holdfast/internal/stepbody"
 )
 
-// ErrLeaseExpired: this executor could not renew its lease in time, so another
-// one may take its runs. It is the cause with which the contexts of running step
-// bodies end, shortly before the lease runs out. If the run is still this
-// executor's once the store takes a heartbeat again, it goes on: an error that
-// the body returned is not recorded, and the attempt runs again; a result is
-// recorded.
+// ErrLeaseExpired: this executor could not renew its lease in time, so another one may take its runs. It is the
+// cause with which the contexts of running step bodies end, shortly before the lease runs out. If the run is
+// still this executor's once the store takes a heartbeat again, it goes on: an error that the body returned is
+// not recorded, and the attempt runs again; a result is recorded.
 var ErrLeaseExpired = errors.New("durable: the lease could not be renewed in time, and another executor may take the run")
 
-// bounds is the context of a body that looks at its context. It ends with the
-// context that the body was called with, with the term of the lease, and when the
-// body has returned. A body that does not look needs none.
+// bounds is the context of a body that looks at its context. It ends with the context that the body was called
+// with, with the term of the lease, and when the body has returned. A body that does not look needs none.
 type bounds struct {
 	context.Context
 	cancel context.CancelCauseFunc
 	stop   func() bool
 }
 
-// mayBegin waits until the body of a may begin, after something that may have
-// taken long. It returns why the body may not begin.
+// mayBegin waits until the body of a may begin, after what may have taken long, or returns why it may not.
 func (a *attempt) mayBegin() error {
 	if err := a.step.awaitLease(); err != nil {
 		a.barred.Store(true)
@@ -58,8 +54,16 @@ func (st *step) barred() error {
 	return nil
 }
 
-// bound returns the bounds of the body, and makes them when they are first
-// needed.
+// goesOn reports whether the body of Once begins although its run was paused, or is being shut down. That it
+// begins is on record, so it is one of the bodies that go on to their end; if it were left out, its outcome would
+// be unknown for good.
+func (st *step) goesOn() bool {
+	r := st.call.scope.run
+	d := r.dead.Load()
+	return st.once && r.stop.cause() == nil && r.ctx.Err() == nil && d != nil && (d.kind == deathPaused || d.kind == deathShutdown)
+}
+
+// bound returns the bounds of the body, and makes them when they are first needed.
 func (a *attempt) bound() context.Context {
 	if b := a.bounds.Load(); b != nil {
 		return b

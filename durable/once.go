@@ -93,12 +93,3 @@ func Once[T any](ctx context.Context, name string, fn func(ctx context.Context) 
 	}
 	return perform(ctx, name, once, body, nil, []StepOption{func(o *stepOptions) { o.long, o.once = true, true }})
 }
-
-// goesOn reports whether the body of Once begins although its run was paused, or is being shut down.
-// That it begins is on record, so it is one of the bodies that go on to their end; if it were left
-// out, its outcome would be unknown for good.
-func (st *step) goesOn() bool {
-	r := st.call.scope.run
-	d := r.dead.Load()
-	return st.once && r.stop.cause() == nil && r.ctx.Err() == nil && d != nil && (d.kind == deathPaused || d.kind == deathShutdown)
-}

@@ -162,8 +162,8 @@ func (t *transaction) mayRun(ctx context.Context) error {
 		t.again = true
 		return ErrLeaseExpired
 	}
-	err := t.step.call.scope.stopped()
-	t.again = err != nil // of a pause: it is found again, before a body could begin, and is no outcome
+	err := t.step.barred()
+	t.again = err != nil // a pause is no outcome: it is found again before a body begins
 	return err
 }
 
