@@ -226,7 +226,7 @@ func (h *Heart) Loop(ctx context.Context) {
 			p.Late = h.outlived(p.Now) || p.Late
 			p.gap = p.Late || !h.Lease.Holds(time.Now())
 			if !p.gap {
-				h.Lease.renew(p.sent)
+				p.gap = !h.Lease.renew(p.sent)
 			}
 			h.pulses.add(p)
 			if p.Next > p.Now && p.Now != 0 {
@@ -321,7 +321,9 @@ func (h *Heart) closeGap(ctx context.Context, p *pulse) {
 		nudge.Send(h.now)
 		return
 	}
-	h.Lease.renew(p.sent)
+	if !h.Lease.renew(p.sent) {
+		nudge.Send(h.now)
+	}
 }
 
 // recheckPause is how long after a failed check of its runs an executor sends another

@@ -264,3 +264,56 @@ func TestNothingIsLoggedOnceTheHeartHasStopped(t *testing.T) {
 		})
 	}
 }
+
+// A look at the runs that began before the lease was found not to hold says nothing of what happened after it.
+func TestALookAtTheRunsCountsForWhatWasBeforeItOnly(t *testing.T) {
+	for _, meanwhile := range []string{"nothing", "the clock is set", "the store does not know it"} {
+		synctest.Test(t, func(t *testing.T) {
+			const lease = 30 * time.Second
+			var set, gaps atomic.Int64
+			skew := func(time.Time) (monotonic, wall time.Duration) { return 0, time.Duration(set.Load()) }
+			h := heart.New(heart.Options{
+				Store: memory.Open(), Log: slog.New(slog.DiscardHandler), Executor: store.Executor{ID: "e", Lease: lease},
+				Late: func(context.Context) {},
+				Gap: func(context.Context) error {
+					gaps.Add(1)
+					time.Sleep(time.Second)
+					return nil
+				},
+				Tend: func(*store.Pulse) {},
+			})
+			ctx, cancel := context.WithCancel(storeclock.WithSkew(t.Context(), skew))
+			require.NoError(t, h.Register(ctx))
+			h.Begin()
+			defer h.Lease.Stop()
+			ahead := func() {
+				set.Store(int64(2 * lease))
+				require.False(t, h.Lease.Holds(time.Now()))
+				set.Store(0)
+				require.False(t, h.Lease.Holds(time.Now()))
+			}
+			go h.Loop(ctx)
+			go h.TendLoop(ctx)
+			time.Sleep(time.Second)
+			ahead()
+			held := make(chan struct{})
+			go func() { h.AwaitLease(nil, nil); close(held) }()
+			time.Sleep(time.Second / 2)
+			synctest.Wait()
+			require.EqualValues(t, 1, gaps.Load(), "the look has begun")
+			switch meanwhile {
+			case "nothing":
+				require.False(t, h.Lease.Holds(time.Now()), "whoever asks meanwhile costs no other look")
+			case "the clock is set":
+				ahead()
+			default:
+				h.Lease.Doubt()
+			}
+			<-held
+			require.Equal(t, meanwhile != "nothing", gaps.Load() == 2, meanwhile)
+			require.True(t, h.Lease.Holds(time.Now()))
+			cancel()
+			synctest.Wait()
+		})
+	}
+}

@@ -2,6 +2,7 @@ package heart
 
 import (
 	"context"
+	"math"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -35,7 +36,11 @@ type Lease struct {
 	ahead   atomic.Int64
 	current atomic.Pointer[Term]
 
-	mu      sync.Mutex
+	mu sync.Mutex
+	// odd is how far the wall clock was ahead when the clocks were last found to have gone apart, and oddAt
+	// when that was, in nanoseconds since anchor.
+	odd, oddAt int64
+
 	timer   *time.Timer
 	renewed chan struct{} // closed with the next renewal
 	ended   func()        // called when a term ends
@@ -82,30 +87,46 @@ func (l *Lease) begin(length time.Duration, sent time.Time, ended func()) {
 // after a gap: a clock that was set forward, and is set back, had others take runs in between.
 func (l *Lease) Holds(now time.Time) bool {
 	monotonic, wall := int64(l.skew.Between(l.anchor, now)), l.skew.Wall(now)
-	until := l.until.Load()
-	if monotonic < until && wall-l.ahead.Load() < until && !l.wentApart(wall-monotonic) {
+	if l.holds(monotonic, wall) {
 		return true
 	}
-	l.until.CompareAndSwap(until, 0)
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.holds(monotonic, wall) {
+		return true // it was being renewed
+	}
+	l.until.Store(0)
+	if l.wentApart(wall - monotonic) {
+		l.odd, l.oddAt = wall-monotonic, monotonic
+	}
 	return false
+}
+
+func (l *Lease) holds(monotonic, wall int64) bool {
+	until := l.until.Load()
+	return monotonic < until && wall-l.ahead.Load() < until && !l.wentApart(wall-monotonic)
 }
 
 // wentApart reports whether the clocks have gone apart since the last beat, if the wall clock is ahead by
 // this now.
-func (l *Lease) wentApart(ahead int64) bool {
-	by := ahead - l.ahead.Load()
-	return max(by, -by) >= int64(l.apart)
-}
+func (l *Lease) wentApart(ahead int64) bool { return l.differ(ahead, l.ahead.Load()) }
 
-// renew extends the lease by a beat that was sent at this moment.
-func (l *Lease) renew(sent time.Time) {
+// differ reports whether the clocks went apart between two moments at which the wall clock was ahead by this.
+func (l *Lease) differ(a, b int64) bool { return max(a-b, b-a) >= int64(l.apart) }
+
+// renew extends the lease by a beat that was sent at this moment. It reports false if the lease was in doubt
+// since: the answer to the beat, and a look at the runs that began with it, say nothing of what happened then.
+func (l *Lease) renew(sent time.Time) (counts bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	until := l.skew.Between(l.anchor, sent) + l.length
 	left := until - l.skew.Between(l.anchor, time.Now())
 	ahead := l.skew.Wall(sent) - int64(until-l.length)
+	if l.oddAt > int64(until-l.length) && l.differ(l.odd, ahead) {
+		return false
+	}
 	if left <= 0 || int64(until) <= l.until.Load() && !l.wentApart(ahead) {
-		return // the beat came too late to be of use, or after a later one
+		return true // the beat came too late to be of use, or after a later one
 	}
 	l.until.Store(int64(until))
 	l.ahead.Store(ahead)
@@ -115,6 +136,7 @@ func (l *Lease) renew(sent time.Time) {
 	l.timer.Reset(left)
 	close(l.renewed)
 	l.renewed = make(chan struct{})
+	return true
 }
 
 // lapse ends the term if it was not renewed.
@@ -137,7 +159,12 @@ func (l *Lease) lapse() {
 
 // Doubt makes the next beat count as one after a gap, because the store says that
 // it does not know this executor. Running bodies are left alone.
-func (l *Lease) Doubt() { l.until.Store(0) }
+func (l *Lease) Doubt() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.until.Store(0)
+	l.odd, l.oddAt = math.MaxInt64/2, int64(l.skew.Between(l.anchor, time.Now())) // no beat before this counts
+}
 
 // Stop ends the timer, and waits for a call of ended. It must be called after the last renewal.
 func (l *Lease) Stop() {
