@@ -76,14 +76,7 @@ func firstOver(ctx context.Context, s *scope, name string, bs []*branch) (int, e
 	if err := s.stopped(); err != nil {
 		return -1, err
 	}
-	i := slices.IndexFunc(bs, func(b *branch) bool {
-		select {
-		case <-b.done:
-			return true
-		default:
-			return false
-		}
-	})
+	i := slices.IndexFunc(bs, r.waits.over) // one is, and may be about to close its channel
 	if _, err := s.record(&c, store.Event{Type: store.FirstWon, Data: history.Encode(&history.Won{Winner: i})}); err != nil {
 		return -1, err
 	}
