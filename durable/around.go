@@ -61,7 +61,7 @@ func (st *step) around(a *attempt, b body) (payload []byte, err error) {
 	// step would run at once.
 	defer func() {
 		c.close()
-		a.idle = c.state.Load() != chainBegun
+		a.idle = a.idle || c.state.Load() != chainBegun
 	}()
 	err = c.call(a, 0)
 	c.close()

@@ -56,7 +56,7 @@ type attempt struct {
 	number int
 	policy *retry.Policy
 	term   *heart.Term // of the lease, in which it began
-	idle   bool        // it has ended, and a function of Options.Around has kept its body from beginning
+	idle   bool        // its body was kept from beginning, after ready
 	barred atomic.Bool // its run was stopped, or paused, before its body began
 	bounds atomic.Pointer[bounds]
 	own    atomic.Pointer[attemptOwn] // nil, or a state: there is none; see attempt.use

@@ -62,11 +62,15 @@ func Once[T any](ctx context.Context, name string, fn func(ctx context.Context) 
 		return perform(ctx, name, once, fn, nil, nil)
 	}
 	body := func(ctx context.Context) (T, error) {
-		a, _ := inBody(ctx)
-		if !a.step.begun() {
-			return fn(ctx) // its intent has just been recorded
-		}
 		var v T
+		a, _ := inBody(ctx)
+		if !a.step.begun() { // its intent has just been recorded
+			if err := a.mayBegin(); err != nil { // the last thing before: whoever has the run now may begin it, too
+				a.idle = true
+				return v, err
+			}
+			return fn(ctx)
+		}
 		unknown := &UnknownOutcomeError{RunID: a.step.call.scope.run.id, Key: a.step.call.key}
 		if opts.reconcile == nil {
 			return v, Permanent(unknown)

@@ -4,12 +4,15 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/require"
+	sdktrace "go.opentelemetry.io/otel/sdk/trace"
+	"go.opentelemetry.io/otel/sdk/trace/tracetest"
 
 	"github.com/holdfast-dev/holdfast/durable"
 	"github.com/holdfast-dev/holdfast/store"
@@ -273,6 +276,65 @@ func TestOnceRunsNoBodyAfterTheLeaseHasEndedWhileReconcileAsked(t *testing.T) {
 				require.Equal(t, 7, out)
 				require.Len(t, shipped, 1, "by processes %v", shipped)
 				require.Equal(t, 2, asked)
+			})
+		})
+	}
+}
+
+// slowTracer is a tracer that takes its time before it lets the first attempt of a step begin, as one whose machine
+// has no processor for it.
+type slowTracer struct {
+	sdktrace.SpanProcessor
+	takes time.Duration
+	slow  atomic.Bool
+}
+
+func (s *slowTracer) OnStart(_ context.Context, span sdktrace.ReadWriteSpan) {
+	if strings.HasPrefix(span.Name(), "attempt ") && s.slow.CompareAndSwap(false, true) {
+		time.Sleep(s.takes)
+	}
+}
+
+// The body of Once is looked at once more at the last moment: the lease may have ended since the attempt was let begin.
+func TestOnceRunsNoBodyWhoseAttemptBeganBeforeTheLeaseEnded(t *testing.T) {
+	for _, taken := range []bool{true, false} {
+		t.Run(fmt.Sprintf("taken %v", taken), func(t *testing.T) {
+			inWorld(t, func(t *testing.T, w *world) {
+				var shipped []int
+				asked := 0
+				ship := func(process int) *durable.Workflow[int, int] {
+					return durable.Define("w", func(ctx context.Context, _ int) (int, error) {
+						return durable.Once(ctx, "ship", func(ctx context.Context) (int, error) {
+							shipped = append(shipped, process)
+							return 7, ctx.Err()
+						}, durable.Reconcile(func(context.Context) (int, bool, error) {
+							asked++
+							return 7, len(shipped) > 0, nil
+						}))
+					})
+				}
+				o := with(ship(1))
+				o.TracerProvider = sdktrace.NewTracerProvider(sdktrace.WithSpanProcessor(&slowTracer{SpanProcessor: tracetest.NewSpanRecorder(), takes: 3 * w.lease}))
+				w.boot(t, o)
+				start(t, w, ship(1), "r", 0)
+				pass(time.Second)
+				stopped := w.disk
+				stopped.tamperCalls(func(string, func() error) error { return errDisk })
+				if taken {
+					w.boot(t, with(ship(2)))
+				}
+				pass(w.lease + w.lease/2)
+				stopped.tamperCalls(nil)
+				pass(3 * w.lease)
+				out, err := wait(t, w, ship(2), "r")
+				require.NoError(t, err)
+				require.Equal(t, 7, out)
+				if taken {
+					require.Equal(t, []int{2}, shipped, "processes")
+					return
+				}
+				require.Equal(t, []int{1}, shipped, "processes")
+				require.Zero(t, asked, "nothing had begun")
 			})
 		})
 	}
