@@ -88,11 +88,11 @@ func (st *step) attempts(ctx context.Context, b body) error {
 		said = true
 	}
 	for {
+		onRecord := said || r.claimed.onProbation()
 		clock, err := st.ready(n, wait, said)
 		if err != nil {
 			return err
 		}
-		said = false
 		if err := st.deadlinePassed(); err != nil {
 			// The failure is the previous attempt's, or that of the first one, which
 			// did not live to fail.
@@ -112,6 +112,8 @@ func (st *step) attempts(ctx context.Context, b body) error {
 		if n, wait, err = st.endBadly(ctx, a, payload, took, err); err != nil {
 			return err
 		}
+		// Two transactions that are made again would hold each other up for ever, each by its beginning.
+		said = onRecord && st.tx != nil && n == a.number
 	}
 }
 

@@ -343,3 +343,15 @@ func TestABodyThatHasWaitedForItsTransactionBeginsWithTheLeaseOnly(t *testing.T)
 		Faults: []sim.Fault{{On: "first_won", Nth: 2, Do: "lost, then refused", For: 45 * time.Second}},
 	})
 }
+
+// Each of two transactions of a run has its row, while the beginning of the other one, which was on probation, waits for it.
+func TestTwoTransactionsOnProbationDoNotHoldEachOtherUpForEver(t *testing.T) {
+	sim.Run(t, sim.World{
+		Program: sim.Program{
+			{Do: sim.Await, Max: 1, For: 3 * time.Minute},
+			{Do: sim.MapSeq, Max: 2, Body: sim.Program{{Do: sim.Transact, How: sim.ByTell, Max: 1, For: time.Second}}},
+		},
+		Faults: []sim.Fault{{On: sim.AfterAct, Nth: 1, Do: sim.KillBefore}},
+		Acts:   []sim.Act{{On: "wait_timed_out", Nth: 1, Do: sim.CancelRun}},
+	})
+}
