@@ -20,6 +20,7 @@ type Step struct {
 	span    trace.Span
 	over    bool
 	attempt trace.Span      // nil: none is in progress
+	began   time.Time       // when that began
 	body    context.Context // with the span of the last attempt
 }
 
@@ -45,7 +46,8 @@ func (st *Step) Attempt(ctx context.Context, n int) context.Context {
 		return ctx
 	}
 	t := st.scope.run
-	st.body, st.attempt = t.tracing.Tracer.Start(st.inner, "attempt "+st.call)
+	st.began = time.Now()
+	st.body, st.attempt = t.tracing.Tracer.Start(st.inner, "attempt "+st.call, trace.WithTimestamp(st.began))
 	t.name(st.attempt, st.key, AttrAttempt.Int(n))
 	return st.body
 }
@@ -114,7 +116,9 @@ func (st *Step) End(end AttemptEnd, began store.Time, before []Failure) {
 				t.tracing.AddException(span, end.Err, end.At)
 			}
 		}
-		span.End(trace.WithTimestamp(end.At))
+		// By the monotonic clock: the wall clock is read apart from it, and a machine that takes the processor away in
+		// between makes the one of end.At earlier than that of the beginning.
+		span.End(trace.WithTimestamp(st.began.Add(max(0, end.At.Sub(st.began)))))
 	}
 	if len(before) > 0 {
 		st.endWhole(end, began, before)

@@ -1,0 +1,26 @@
+package telemetry
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	sdktrace "go.opentelemetry.io/otel/sdk/trace"
+	"go.opentelemetry.io/otel/sdk/trace/tracetest"
+)
+
+// The clock that says when a body has returned was read before its span began, and may be behind the one that begins it.
+func TestTheSpanOfAnAttemptDoesNotEndBeforeItBegins(t *testing.T) {
+	spans := tracetest.NewSpanRecorder()
+	tracer := sdktrace.NewTracerProvider(sdktrace.WithSpanProcessor(spans)).Tracer("")
+	before := time.Now()
+	st := &Step{scope: &Scope{run: &Run{tracing: &Tracing{Tracer: tracer}}}, name: "step a", call: "a", key: "a"}
+	st.inner, st.span = tracer.Start(t.Context(), st.name)
+	st.Attempt(t.Context(), 1)
+	st.End(AttemptEnd{Number: 1, At: before.Add(-time.Second), Outcome: OutcomeOK}, 0, nil)
+	ended := spans.Ended()
+	require.Len(t, ended, 2)
+	for _, span := range ended {
+		require.False(t, span.EndTime().Before(span.StartTime()), span.Name())
+	}
+}
