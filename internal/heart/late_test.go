@@ -173,28 +173,38 @@ func TestOnceTheClocksHaveGoneApartTheLeaseHoldsAfterTheNextBeatOnly(t *testing.
 	}
 }
 
+// beatingByASettableClock returns a heart whose lease has begun and that calls look in place of a look at the runs, the
+// context for its loops, and what sets its wall clock forward by two leases and back.
+func beatingByASettableClock(t *testing.T, ctx context.Context, lease time.Duration, look func()) (*heart.Heart, context.Context, func()) {
+	var set atomic.Int64
+	h := heart.New(heart.Options{
+		Store: memory.Open(), Log: slog.New(slog.DiscardHandler), Executor: store.Executor{ID: "e", Lease: lease},
+		Late: func(context.Context) {},
+		Gap:  func(context.Context) error { look(); return nil },
+		Tend: func(*store.Pulse) {},
+	})
+	ctx = storeclock.WithSkew(ctx, func(time.Time) (monotonic, wall time.Duration) { return 0, time.Duration(set.Load()) })
+	require.NoError(t, h.Register(ctx))
+	h.Begin()
+	return h, ctx, func() {
+		set.Store(int64(2 * lease))
+		require.False(t, h.Lease.Holds(time.Now()))
+		set.Store(0)
+		require.False(t, h.Lease.Holds(time.Now()))
+	}
+}
+
 // A wall clock that is set forward and back has looked, in between, as if the lease had run out: to others too, who may
 // have taken runs. No body begins before the runs were looked at.
 func TestALeaseThatDidNotHoldOnceHoldsOnlyAfterALookAtTheRuns(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const lease = 30 * time.Second
-		var set, gaps atomic.Int64
-		skew := func(time.Time) (monotonic, wall time.Duration) { return 0, time.Duration(set.Load()) }
-		h := heart.New(heart.Options{
-			Store: memory.Open(), Log: slog.New(slog.DiscardHandler), Executor: store.Executor{ID: "e", Lease: lease},
-			Late: func(context.Context) {},
-			Gap:  func(context.Context) error { gaps.Add(1); return nil },
-			Tend: func(*store.Pulse) {},
-		})
-		ctx, cancel := context.WithCancel(storeclock.WithSkew(t.Context(), skew))
-		require.NoError(t, h.Register(ctx))
-		h.Begin()
+		var gaps atomic.Int64
+		ctx, cancel := context.WithCancel(t.Context())
+		h, ctx, setForthAndBack := beatingByASettableClock(t, ctx, lease, func() { gaps.Add(1) })
 		defer h.Lease.Stop()
 		time.Sleep(time.Second)
-		set.Store(int64(2 * lease))
-		require.False(t, h.Lease.Holds(time.Now()))
-		set.Store(0)
-		require.False(t, h.Lease.Holds(time.Now()))
+		setForthAndBack()
 		go h.Loop(ctx)
 		go h.TendLoop(ctx)
 		require.True(t, h.AwaitLease(nil, nil))
@@ -270,32 +280,17 @@ func TestALookAtTheRunsCountsForWhatWasBeforeItOnly(t *testing.T) {
 	for _, meanwhile := range []string{"nothing", "the clock is set", "the store does not know it"} {
 		synctest.Test(t, func(t *testing.T) {
 			const lease = 30 * time.Second
-			var set, gaps atomic.Int64
-			skew := func(time.Time) (monotonic, wall time.Duration) { return 0, time.Duration(set.Load()) }
-			h := heart.New(heart.Options{
-				Store: memory.Open(), Log: slog.New(slog.DiscardHandler), Executor: store.Executor{ID: "e", Lease: lease},
-				Late: func(context.Context) {},
-				Gap: func(context.Context) error {
-					gaps.Add(1)
-					time.Sleep(time.Second)
-					return nil
-				},
-				Tend: func(*store.Pulse) {},
+			var gaps atomic.Int64
+			ctx, cancel := context.WithCancel(t.Context())
+			h, ctx, setForthAndBack := beatingByASettableClock(t, ctx, lease, func() {
+				gaps.Add(1)
+				time.Sleep(time.Second)
 			})
-			ctx, cancel := context.WithCancel(storeclock.WithSkew(t.Context(), skew))
-			require.NoError(t, h.Register(ctx))
-			h.Begin()
 			defer h.Lease.Stop()
-			ahead := func() {
-				set.Store(int64(2 * lease))
-				require.False(t, h.Lease.Holds(time.Now()))
-				set.Store(0)
-				require.False(t, h.Lease.Holds(time.Now()))
-			}
 			go h.Loop(ctx)
 			go h.TendLoop(ctx)
 			time.Sleep(time.Second)
-			ahead()
+			setForthAndBack()
 			held := make(chan struct{})
 			go func() { h.AwaitLease(nil, nil); close(held) }()
 			time.Sleep(time.Second / 2)
@@ -305,7 +300,7 @@ func TestALookAtTheRunsCountsForWhatWasBeforeItOnly(t *testing.T) {
 			case "nothing":
 				require.False(t, h.Lease.Holds(time.Now()), "whoever asks meanwhile costs no other look")
 			case "the clock is set":
-				ahead()
+				setForthAndBack()
 			default:
 				h.Lease.Doubt()
 			}

@@ -110,15 +110,16 @@ func (st *Step) End(end AttemptEnd, began store.Time, before []Failure) {
 	}
 	if span := st.attempt; span != nil {
 		st.attempt = nil
+		// By the monotonic clock: the wall clock is read apart from it, and a machine that takes the processor away in
+		// between makes the one of end.At earlier than that of the beginning.
+		end.At = st.began.Add(max(0, end.At.Sub(st.began)))
 		if span.IsRecording() {
 			t.describe(span, st.key, end.Outcome, end.Err)
 			if end.Outcome == OutcomeFailed {
 				t.tracing.AddException(span, end.Err, end.At)
 			}
 		}
-		// By the monotonic clock: the wall clock is read apart from it, and a machine that takes the processor away in
-		// between makes the one of end.At earlier than that of the beginning.
-		span.End(trace.WithTimestamp(st.began.Add(max(0, end.At.Sub(st.began)))))
+		span.End(trace.WithTimestamp(end.At))
 	}
 	if len(before) > 0 {
 		st.endWhole(end, began, before)
