@@ -280,3 +280,18 @@ func TestAFailedRunWithADamagedFirstCheckpointIsListedAndShownAsCorrupt(t *testi
 		require.Equal(t, mend, a.err)
 	}
 }
+
+// A list reads the end of a history alone. It sees there that an event between two others is gone.
+func TestARunThatLacksAnEventInTheMiddleIsListedAndShownAsCorrupt(t *testing.T) {
+	d := newDesk(t)
+	require.Equal(t, 1, d.with("SHOP_BANK=down").sh("shop durable run checkout --id order-42 "+order).code)
+	db, err := sqlx.Open("sqlite3", filepath.Join(d.dir, "shop.db"))
+	require.NoError(t, err)
+	_, err = db.Exec(`DELETE FROM durable_events WHERE key = 'reserve'`)
+	require.NoError(t, err)
+	require.NoError(t, db.Close())
+
+	require.Contains(t, d.ok("shop durable sessions ls").out, "order-42\tcheckout\tfailed (corrupt)\t")
+	require.NotContains(t, d.sh("shop durable sessions ls --resumable").out, "order-42")
+	require.Contains(t, d.ok("shop durable sessions show order-42").out, "event 3 is damaged: it is missing between 2 and 4. Nothing after it is believed")
+}

@@ -3,6 +3,7 @@ package target
 import (
 	"context"
 	"errors"
+	"fmt"
 	"slices"
 
 	"github.com/holdfast-dev/holdfast/durable"
@@ -44,12 +45,13 @@ func endOf(loaded store.Loaded, row *store.Run) (tail []store.Event, err error) 
 		return nil, loaded.Err
 	}
 	*row = loaded.History.Run
+	cut := passesOver(loaded.History)
 	tail = []store.Event{}
 	for ev, err := range loaded.History.Events {
 		if err != nil {
 			return tail, err
 		}
-		if err := chained(row.ID, tail, &ev); err != nil {
+		if err := chained(row.ID, tail, &ev, cut); err != nil {
 			return tail, err
 		}
 		tail = append(tail, ev)
@@ -60,15 +62,28 @@ func endOf(loaded store.Loaded, row *store.Run) (tail []store.Event, err error) 
 	return tail, nil
 }
 
-// chained returns an error if an event cannot follow those of tail because its checksum
-// does not fit. It cannot tell if the event's predecessor was not read.
-func chained(id string, tail []store.Event, ev *store.Event) error {
+// passesOver reports whether the lineage that was read may pass over events of its own branches:
+// what a narrow cut has left behind, and what a stray branch has between them.
+func passesOver(h *store.History) bool {
+	lineage := store.LineageOf(h.Branches, h.Run.Branch).Branches()
+	return slices.ContainsFunc(h.Branches, func(b store.Branch) bool {
+		return b.CutScope != "" || !slices.Contains(lineage, b.N)
+	})
+}
+
+// chained returns an error if an event cannot follow those of tail: its checksum does not
+// fit, or events between are missing, unless cut says that they may be. It cannot tell if
+// nothing before it was read.
+func chained(id string, tail []store.Event, ev *store.Event, cut bool) error {
 	var before store.Event
 	if n := len(tail); n > 0 {
 		before = tail[n-1]
 	}
-	if ev.Seq == before.Seq+1 && store.Seal(id, before.Sum, ev) != ev.Sum {
+	switch {
+	case ev.Seq == before.Seq+1 && store.Seal(id, before.Sum, ev) != ev.Sum:
 		return &durable.DamagedError{RunID: id, Seq: ev.Seq, Err: errors.New("its checksum does not fit")}
+	case before.Seq > 0 && ev.Seq > before.Seq+1 && ev.Branch == before.Branch && !cut:
+		return &durable.DamagedError{RunID: id, Seq: before.Seq + 1, Err: fmt.Errorf("it is missing between %d and %d", before.Seq, ev.Seq)}
 	}
 	return nil
 }
