@@ -95,6 +95,7 @@ type transaction struct {
 	since time.Time // when the first of these began
 	begun bool      // the last one had begun
 	said  bool
+	alone bool // it begins when nothing of the run is in flight, because its outcome could not get past that before
 }
 
 // maxVain is how often in a row a transaction that could begin may come to nothing. More
@@ -115,7 +116,7 @@ func (t *transaction) begin(ctx context.Context) (handle any, err error) {
 	if can == nil {
 		return nil, Permanent(ErrNoTransactions)
 	}
-	if can.OneWriter() {
+	if can.OneWriter() || t.alone {
 		// What the run has in flight could not be written any more, and the outcome
 		// would wait for it.
 		if t.hold, err = r.eng.committer.Hold(ctx, &r.log); err != nil {
@@ -228,14 +229,14 @@ func (t *transaction) commit(w *commit.Write, rival store.Event) error {
 		return r.rehearsal.frontier()
 	}
 	r.sealEvents(w.Events, r.row.Branch)
-	if t.hold == nil {
-		// Not for ever: what is in flight may wait for a row that this transaction has locked.
+	if t.hold == nil { // Not for ever: what is in flight may wait for a row that this transaction has locked.
 		ctx, cancel := context.WithTimeoutCause(context.Background(), min(holdFirst<<min(t.vain, 6), holdMost), errHeldUp)
 		hold, err := r.eng.committer.Hold(ctx, &r.log)
 		cancel()
 		if err != nil {
 			t.undo(nil)
 			if t.again = errors.Is(err, errHeldUp); t.again {
+				t.alone = true
 				return &vainError{err}
 			}
 			return err

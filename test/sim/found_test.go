@@ -355,3 +355,29 @@ func TestTwoTransactionsOnProbationDoNotHoldEachOtherUpForEver(t *testing.T) {
 		Acts:   []sim.Act{{On: "wait_timed_out", Nth: 1, Do: sim.CancelRun}},
 	})
 }
+
+// While the outcome of a transactional step waits for what its run has in flight, that may wait for the run's row,
+// which a signal in the transaction has locked. The next transaction locked it again, a hundred times in a row.
+func TestATransactionThatWasHeldUpLetsTheOtherWritesOfItsRunPassFirst(t *testing.T) {
+	for range 3 {
+		sim.Run(t, sim.World{
+			Engines: 3, Runs: 20, Unload: time.Minute, Grace: 10 * time.Second, Pace: 1093967596721517995,
+			Begin: sim.Beginning{Bulk: true, Mail: true},
+			Program: sim.Program{
+				{Do: "cleanup", Handled: true, Then: sim.Program{{Do: "cleanup", Then: sim.Program{{Do: "await"}}}}},
+				{Do: "map", Max: 3, Handled: true, Body: sim.Program{
+					{Do: "map", Max: 2, Handled: true, Body: sim.Program{
+						{Do: "block", Handled: true, Body: sim.Program{
+							{Do: "step", Fails: 1, How: "panic", For: 20 * time.Second, Handled: true}, {Do: "until", For: 15 * time.Second, Handled: true}, {Do: "publish", Handled: true}, {Do: "step", Fails: 1, Handled: true}, {Do: "tag", Handled: true}, {Do: "publish", Handled: true},
+							{Do: "retry", How: "block", Max: 2, Handled: true}, {Do: "sleep", Handled: true}, {Do: "nested", Max: 3, Handled: true}, {Do: "sync", Handled: true}, {Do: "retry", Fails: 2, Max: 3, For: 100 * time.Millisecond, Handled: true}, {Do: "transact", How: "tell", Max: 3, For: 1 * time.Second, Handled: true},
+							{Do: "step", Handled: true}, {Do: "seek", Max: 3, Handled: true},
+						}},
+						{Do: "map", Max: 4, Handled: true, Body: sim.Program{
+							{Do: "once", For: 1 * time.Second, Handled: true}, {Do: "transact", Fails: 2, Max: 4, Handled: true}, {Do: "until", For: 3 * time.Minute, Handled: true},
+						}},
+					}},
+				}},
+			},
+		})
+	}
+}
