@@ -112,8 +112,9 @@ func (st *step) attempts(ctx context.Context, b body) error {
 		if n, wait, err = st.endBadly(ctx, a, payload, took, err); err != nil {
 			return err
 		}
-		// Two transactions that are made again would hold each other up for ever, each by its beginning.
-		said = onRecord && st.tx != nil && n == a.number
+		// Two transactions that are made again would hold each other up for ever, each by its beginning. A body of Once
+		// that was kept from beginning begins in a run that is being paused, too.
+		said = onRecord && (st.tx != nil || a.idle) && n == a.number
 	}
 }
 
@@ -276,10 +277,11 @@ func (st *step) pauseUntil(at store.Time) error {
 }
 
 // externalStop returns the stop from outside that may have caused the error of an attempt that has just
-// ended; nil if there is none. A pause is none of a body that began: it leaves contexts alone.
+// ended; nil if there is none. A pause is none of a body that began: it leaves contexts alone. Nor does what
+// stops the run concern a body of Once that the end of the lease alone has kept from beginning.
 func (st *step) externalStop(a *attempt) error {
 	s := st.call.scope
-	if st.pausing() && !a.barred.Load() {
+	if st.pausing() && !a.barred.Load() || a.idle && a.term.Over() && st.goesOn() {
 		return nil
 	}
 	return s.stopped()

@@ -198,38 +198,53 @@ func TestOnceDoesNotRecordThatABodyBeginsWhoseOutcomeCouldNotBeKept(t *testing.T
 }
 
 // A lease that ends before a function of Options.Around has called the body of Once leaves nothing
-// unknown.
+// unknown, also if the run is paused, or the engine closed, before the attempt is made again.
 func TestOnceRunsABodyThatTheEndOfALeaseHasKeptFromBeginning(t *testing.T) {
-	inWorld(t, func(t *testing.T, w *world) {
-		bodies, waits := 0, 0
-		var cut atomic.Bool
-		wf := durable.Define("w", func(ctx context.Context, _ int) (int, error) {
-			return durable.Once(ctx, "pay", func(context.Context) (int, error) { bodies++; return 7, nil })
+	for _, stop := range []string{"", "pause", "close"} {
+		t.Run(stop, func(t *testing.T) {
+			inWorld(t, func(t *testing.T, w *world) {
+				bodies, waits := 0, 0
+				var cut atomic.Bool
+				wf := durable.Define("w", func(ctx context.Context, _ int) (int, error) {
+					return durable.Once(ctx, "pay", func(context.Context) (int, error) { bodies++; return 7, nil })
+				})
+				o := with(wf)
+				o.Grace = time.Hour
+				o.Around = append(o.Around, func(ctx context.Context, _ durable.AttemptInfo, next func(context.Context) error) error {
+					if waits++; waits == 1 {
+						time.Sleep(2 * w.lease) // for its turn, say
+					}
+					return next(ctx)
+				})
+				w.boot(t, o)
+				w.disk.tamperCalls(func(call string, forward func() error) error {
+					if call == "beat" && cut.Load() {
+						return errDisk
+					}
+					return forward()
+				})
+				cut.Store(true)
+				start(t, w, wf, "r", 0)
+				pass(w.lease + w.lease/2)
+				cut.Store(false)
+				pass(w.lease / 4)
+				switch stop {
+				case "pause":
+					require.NoError(t, w.eng.Pause(w.ctx(), "r", ""))
+					pass(w.lease)
+					require.NoError(t, w.eng.Unpause(w.ctx(), "r"))
+				case "close":
+					require.NoError(t, w.eng.Close())
+					w.boot(t, o)
+				}
+				out, err := wait(t, w, wf, "r")
+				require.NoError(t, err)
+				require.Equal(t, 7, out)
+				require.Equal(t, 1, bodies)
+				require.Equal(t, 2, waits, "the attempt was made again")
+			})
 		})
-		o := with(wf)
-		o.Around = append(o.Around, func(ctx context.Context, _ durable.AttemptInfo, next func(context.Context) error) error {
-			if waits++; waits == 1 {
-				time.Sleep(2 * w.lease) // for its turn, say
-			}
-			return next(ctx)
-		})
-		w.boot(t, o)
-		w.disk.tamperCalls(func(call string, forward func() error) error {
-			if call == "beat" && cut.Load() {
-				return errDisk
-			}
-			return forward()
-		})
-		cut.Store(true)
-		h := start(t, w, wf, "r", 0)
-		pass(w.lease + w.lease/2)
-		cut.Store(false)
-		out, err := h.Wait(w.ctx())
-		require.NoError(t, err)
-		require.Equal(t, 7, out)
-		require.Equal(t, 1, bodies)
-		require.Equal(t, 2, waits, "the attempt was made again")
-	})
+	}
 }
 
 // While Reconcile asks, the lease may run out: then another executor may ask the same, and run the body.
