@@ -2,11 +2,15 @@ package durable_test
 
 import (
 	"context"
+	"errors"
 	"sync"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
+	sdk "go.opentelemetry.io/otel/sdk/metric"
+	"go.opentelemetry.io/otel/sdk/metric/metricdata"
+	sdktrace "go.opentelemetry.io/otel/sdk/trace"
 
 	"github.com/holdfast-dev/holdfast/durable"
 	"github.com/holdfast-dev/holdfast/store"
@@ -116,6 +120,69 @@ func TestATimerFiresByTheStoresOwnClock(t *testing.T) {
 			require.GreaterOrEqual(t, truth(), store.TimeOf(until), "%s: %s early", d, until.Sub(truth().Time()))
 			require.Less(t, truth().Time().Sub(until), time.Second)
 			pass(3 * time.Second)
+		}
+	})
+}
+
+// What is under way when the store's clock is set back began in the future, by that clock.
+func TestNothingThatIsMeasuredIsNegativeOnceTheStoresClockWasSetBack(t *testing.T) {
+	inTraceWorld(t, func(t *testing.T, w *traceWorld) {
+		await := func(ctx context.Context, name string) error {
+			_, err := durable.Await[int](ctx, name)
+			return err
+		}
+		child := durable.Define("child", func(ctx context.Context, _ int) (int, error) { return 0, await(ctx, "on") })
+		wf := durable.Define("w", func(ctx context.Context, _ int) (int, error) {
+			g := durable.NewGroup(ctx)
+			g.Go("signal", func(ctx context.Context) error { return await(ctx, "a") })
+			g.Go("child", func(ctx context.Context) error {
+				_, err := child.Run(ctx, "c", 0)
+				return err
+			})
+			g.Go("map", func(ctx context.Context) error {
+				_, err := durable.Map(ctx, "each", []int{1}, durable.MapOptions{}, func(ctx context.Context, _ int) (int, error) { return 0, await(ctx, "b") })
+				return err
+			})
+			g.Go("retry", func(ctx context.Context) error {
+				return durable.RetryDo(ctx, "try", durable.Policy{MaxAttempts: 2, Initial: time.Second}, func(ctx context.Context) error {
+					if durable.Attempt(ctx).Number == 1 {
+						return errors.New("not yet")
+					}
+					time.Sleep(2 * time.Minute)
+					return nil
+				})
+			})
+			return 0, g.Wait()
+		})
+		reader := sdk.NewManualReader()
+		o := w.options(sdktrace.AlwaysSample(), wf, child)
+		o.MeterProvider = sdk.NewMeterProvider(sdk.WithReader(reader))
+		var off offClock
+		_, err := openOff(t, w.world, &off, o).Recover(t.Context())
+		require.NoError(t, err)
+		h := start(t, w.world, wf, "r", 0)
+		pass(10 * time.Second)
+		off.mu.Lock()
+		off.now = func(at store.Time) store.Time { return at.Add(-time.Hour) }
+		off.mu.Unlock()
+		pass(time.Minute)
+		for _, to := range [][2]string{{"c", "on"}, {"r", "a"}, {"r", "b"}} {
+			require.NoError(t, durable.Signal(w.ctx(), to[0], to[1], 0))
+		}
+		_, err = h.Wait(w.ctx())
+		require.NoError(t, err)
+		for _, span := range w.spans.GetSpans() {
+			require.False(t, span.EndTime.Before(span.StartTime), "%s: from %s to %s", span.Name, span.StartTime, span.EndTime)
+		}
+		var all metricdata.ResourceMetrics
+		require.NoError(t, reader.Collect(t.Context(), &all))
+		for _, m := range all.ScopeMetrics[0].Metrics {
+			if d, ok := m.Data.(metricdata.Histogram[float64]); ok {
+				for _, p := range d.DataPoints {
+					least, _ := p.Min.Value()
+					require.GreaterOrEqual(t, least, 0.0, m.Name)
+				}
+			}
 		}
 	})
 }

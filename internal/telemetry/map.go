@@ -79,14 +79,15 @@ func (m *Map) Ended(opened store.Time, items, failed, undone int, err error) *co
 	if m == nil {
 		return nil
 	}
-	t, began, ended := m.scope.run, m.began, time.Now()
+	t, began := m.scope.run, m.began
 	if opened != 0 {
 		began = t.tracing.LocalTime(opened)
 	}
+	took := max(0, time.Since(began)) // by the monotonic clock: the wall clock may have been set
 	return commit.NewEarly(func() {
 		m.early.Do()
 		_, span := t.tracing.Tracer.Start(m.inner, "end map "+m.name, trace.WithTimestamp(began))
-		defer span.End(trace.WithTimestamp(ended))
+		defer span.End(trace.WithTimestamp(began.Add(took)))
 		if !span.IsRecording() {
 			return
 		}

@@ -236,8 +236,11 @@ func (m *Metrics) RunEnded(ctx context.Context, row *store.Run, status store.Sta
 	}
 	as := m.attributesOf(row.Workflow).ended[status]
 	m.finished.Add(ctx, 1, as)
-	m.runDuration.Record(ctx, at.Sub(row.CreatedAt).Seconds(), as)
+	m.runDuration.Record(ctx, between(row.CreatedAt, at), as)
 }
+
+// between returns how many seconds passed from one moment to another; none if the store's clock was set back meanwhile.
+func between(from, to store.Time) float64 { return max(to.Sub(from), 0).Seconds() }
 
 // OrphanEnded is RunEnded for a run that is not executed here.
 func (m *Metrics) OrphanEnded(row *store.Run, status store.Status, at store.Time) {
@@ -275,14 +278,14 @@ func (m *Metrics) AttemptEnded(ctx context.Context, workflow string, took time.D
 // to the recorded outcome err.
 func (m *Metrics) StepEnded(ctx context.Context, workflow string, began store.Time, err error) {
 	if h := m.stepDuration; h.Enabled(ctx) {
-		h.Record(ctx, m.options.Now().Sub(began).Seconds(), m.attributesOf(workflow).outcome(err))
+		h.Record(ctx, between(began, m.options.Now()), m.attributesOf(workflow).outcome(err))
 	}
 }
 
 // SleepEnded measures how late a sleep ended that was due at a time.
 func (m *Metrics) SleepEnded(ctx context.Context, workflow string, due store.Time) {
 	if h := m.timerLag; h.Enabled(ctx) {
-		h.Record(ctx, m.options.Now().Sub(due).Seconds(), m.attributesOf(workflow).workflow)
+		h.Record(ctx, between(due, m.options.Now()), m.attributesOf(workflow).workflow)
 	}
 }
 
@@ -388,7 +391,7 @@ func (m *Metrics) collectPending(ctx context.Context, o metric.Observer) error {
 	}
 	oldest := 0.0
 	if len(page.Runs) > 0 {
-		oldest = m.options.Now().Sub(page.Runs[0].CreatedAt).Seconds()
+		oldest = between(page.Runs[0].CreatedAt, m.options.Now())
 	}
 	o.ObserveFloat64(m.gauges.age, oldest)
 	return nil
@@ -414,7 +417,7 @@ func (m *Metrics) collectQueues(ctx context.Context, o metric.Observer) error {
 		o.ObserveInt64(m.gauges.depth, q.InLine, name)
 		oldest := 0.0
 		if q.Oldest != 0 {
-			oldest = max(m.options.Now().Sub(q.Oldest), 0).Seconds()
+			oldest = between(q.Oldest, m.options.Now())
 		}
 		o.ObserveFloat64(m.gauges.age, oldest, name)
 	}

@@ -206,8 +206,9 @@ func (tc *Tracing) EndRunSpan(ctx context.Context, row *store.Run, s *Start, sta
 	if !trace.SpanContextFromContext(ctx).IsSampled() {
 		return
 	}
-	_, span := tc.Tracer.Start(ctx, "end "+row.Workflow, trace.WithTimestamp(s.began(tc, row)))
-	defer span.End()
+	began := s.began(tc, row)
+	_, span := tc.Tracer.Start(ctx, "end "+row.Workflow, trace.WithTimestamp(began))
+	defer endSince(span, began)
 	if !span.IsRecording() {
 		return
 	}
@@ -244,10 +245,16 @@ func (tc *Tracing) AddException(span trace.Span, err error, at time.Time, more .
 	span.AddEvent("exception", trace.WithTimestamp(at), trace.WithAttributes(attrs...))
 }
 
-// LocalTime is the inverse of StoreTime: all spans of one process use one clock.
+// LocalTime is the inverse of StoreTime for a moment that has passed: all spans of one process use one clock. The store's
+// may have been set back since, or the clock of the process that has recorded the moment may have been ahead.
 func (tc *Tracing) LocalTime(t store.Time) time.Time {
 	now := time.Now()
-	return now.Add(t.Sub(tc.StoreTime(now)))
+	return now.Add(min(t.Sub(tc.StoreTime(now)), 0))
+}
+
+// endSince ends a span that began at a moment of this process's wall clock, or of another's: it may be ahead of ours now.
+func endSince(span trace.Span, began time.Time) {
+	span.End(trace.WithTimestamp(began.Add(max(0, time.Since(began)))))
 }
 
 // maxBaggage is the largest baggage that W3C provides for, in bytes.
