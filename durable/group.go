@@ -73,10 +73,10 @@ func firstOver(ctx context.Context, s *scope, name string, bs []*branch) (int, e
 	if err := r.goroutines.join(goroutine.Ours(), bs...); err != nil {
 		return -1, err
 	}
-	if err := s.stopped(); err != nil {
+	i := slices.IndexFunc(bs, r.waits.over) // one is, and may be about to close its channel
+	if err := s.stopped(); err != nil {     // only now: that may be what has ended the branch
 		return -1, err
 	}
-	i := slices.IndexFunc(bs, r.waits.over) // one is, and may be about to close its channel
 	if _, err := s.record(&c, store.Event{Type: store.FirstWon, Data: history.Encode(&history.Won{Winner: i})}); err != nil {
 		return -1, err
 	}
