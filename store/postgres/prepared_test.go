@@ -65,3 +65,18 @@ func TestATransactionOfAStepIsReadCommittedWhateverTheDefault(t *testing.T) {
 	require.Equal(t, "read committed", level)
 	require.NoError(t, tx.Rollback())
 }
+
+// A body may have set its transaction read-only: the server takes writes all the same.
+func TestATransactionThatItsBodyHasSetReadOnlyIsNamedAsSuch(t *testing.T) {
+	t.Parallel()
+	s := open(t, pgtest.DSN(t))
+	r := &runLog{id: "r"}
+	require.NoError(t, s.Commit(t.Context(), []store.Change{r.create("")})[0])
+	tx, err := s.BeginTx(t.Context())
+	require.NoError(t, err)
+	_, err = tx.Handle().(*sqlx.Tx).Exec(`SET TRANSACTION READ ONLY`)
+	require.NoError(t, err)
+	err = tx.Commit(r.step(nil))
+	require.ErrorContains(t, err, "the transaction may only read")
+	require.NotContains(t, err.Error(), "the server takes no writes")
+}

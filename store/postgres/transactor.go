@@ -181,6 +181,8 @@ func (t *stepTx) wording(c *store.Change, err error) error {
 		return errEnded
 	case sqlState(err) == "25P02":
 		return fmt.Errorf("postgres: commit for run %q: the server had aborted the transaction because of an earlier statement, whose error the body has not returned: %w", c.RunID, err)
+	case sqlState(err) == "25006":
+		return fmt.Errorf("postgres: commit for run %q: the transaction may only read: the body, or a default of the connection, has set it so, or the server is a standby: %w", c.RunID, err)
 	}
 	return described(fmt.Sprintf("commit for run %q in a transaction", c.RunID), err)
 }
