@@ -132,14 +132,12 @@ func after(cause, err error) error {
 	return fmt.Errorf("%w; before that: %v", err, cause)
 }
 
-// lockTimedOut reports that another transaction held a lock for longer than the
-// lock timeout. Nothing of the transaction was written.
+// lockTimedOut reports that another transaction held a lock for too long. Nothing of this one was written.
 func lockTimedOut(err error) bool { return sqlState(err) == "55P03" }
 
 func duplicateTable(err error) bool { return sqlState(err) == "42P07" }
 
-// sqlState returns the server's code for an error, or empty if the error is not
-// the server's. Drivers share the method that it calls.
+// sqlState returns the server's code for an error; empty if it is not the server's. Drivers share its method.
 func sqlState(err error) string {
 	var e interface {
 		error
