@@ -37,9 +37,9 @@ type Lease struct {
 	current atomic.Pointer[Term]
 
 	mu sync.Mutex
-	// odd is how far the wall clock was ahead when the clocks were last found to have gone apart, and oddAt
-	// when that was, in nanoseconds since anchor.
-	odd, oddAt int64
+	// odd is how far the wall clock was ahead when a look at the lease last found another figure than the one
+	// before, oddAt when that was, in nanoseconds since anchor, and oddBefore when it was the last time but one.
+	odd, oddAt, oddBefore int64
 
 	timer   *time.Timer
 	renewed chan struct{} // closed with the next renewal
@@ -75,6 +75,7 @@ func (l *Lease) Term() *Term { return l.current.Load() }
 // called whenever a term ends before it is renewed.
 func (l *Lease) begin(length time.Duration, sent time.Time, ended func()) {
 	l.anchor, l.length, l.apart, l.ended = sent, length-margin(length), margin(length), ended
+	l.oddAt, l.oddBefore = math.MinInt64, math.MinInt64
 	l.renewed = make(chan struct{})
 	l.current.Store(newTerm())
 	l.timer = time.AfterFunc(l.length, l.lapse)
@@ -96,8 +97,8 @@ func (l *Lease) Holds(now time.Time) bool {
 		return true // it was being renewed
 	}
 	l.until.Store(0)
-	if l.wentApart(wall - monotonic) {
-		l.odd, l.oddAt = wall-monotonic, monotonic
+	if l.differ(wall-monotonic, l.odd) {
+		l.odd, l.oddAt, l.oddBefore = wall-monotonic, max(monotonic, l.oddAt), l.oddAt
 	}
 	return false
 }
@@ -122,7 +123,7 @@ func (l *Lease) renew(sent time.Time) (counts bool) {
 	until := l.skew.Between(l.anchor, sent) + l.length
 	left := until - l.skew.Between(l.anchor, time.Now())
 	ahead := l.skew.Wall(sent) - int64(until-l.length)
-	if l.oddAt > int64(until-l.length) && l.differ(l.odd, ahead) {
+	if l.oddAt > int64(until-l.length) && (l.oddBefore > int64(until-l.length) || l.differ(l.odd, ahead)) {
 		return false
 	}
 	if left <= 0 || int64(until) <= l.until.Load() && !l.wentApart(ahead) {
@@ -130,6 +131,7 @@ func (l *Lease) renew(sent time.Time) (counts bool) {
 	}
 	l.until.Store(int64(until))
 	l.ahead.Store(ahead)
+	l.odd = ahead
 	if l.current.Load().Over() {
 		l.current.Store(newTerm())
 	}
@@ -163,7 +165,8 @@ func (l *Lease) Doubt() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.until.Store(0)
-	l.odd, l.oddAt = math.MaxInt64/2, int64(l.skew.Between(l.anchor, time.Now())) // no beat before this counts
+	l.oddAt = int64(l.skew.Between(l.anchor, time.Now()))
+	l.oddBefore = l.oddAt // no beat before this counts
 }
 
 // Stop ends the timer, and waits for a call of ended. It must be called after the last renewal.
