@@ -106,6 +106,9 @@ func (c *chain) run(ctx context.Context) (err error) {
 	if ctx == nil || ctx.Value(scopeKey{}) != c.attempt {
 		return fmt.Errorf("durable: Options.Around: next needs the context the function was given, or one derived from it: %w", ErrInvalid)
 	}
+	if c.state.Load() != chainOpen {
+		return errNextAgain // whatever else would keep a second body from beginning
+	}
 	if err := c.attempt.mayBegin(); err != nil {
 		return err
 	}

@@ -57,7 +57,9 @@ type attempt struct {
 	policy *retry.Policy
 	term   *heart.Term // of the lease, in which it began
 	idle   bool        // its body was kept from beginning, after ready
-	barred atomic.Bool // its run was stopped, or paused, before its body began
+	// Why it is idle: its run was stopped, or paused; the lease ended, or did not hold while its time ran.
+	barred, vain atomic.Bool
+
 	bounds atomic.Pointer[bounds]
 	own    atomic.Pointer[attemptOwn] // nil, or a state: there is none; see attempt.use
 }
@@ -160,7 +162,7 @@ func (st *step) endBadly(ctx context.Context, a *attempt, output []byte, took ti
 // repeats reports whether the attempt that ended in err is made again without counting,
 // and when.
 func (st *step) repeats(a *attempt, err error) (wait store.Time, again bool) {
-	if a.term.Over() {
+	if a.idle && a.vain.Load() || a.term.Over() {
 		// The body was told to stop because of the lease: its error is not a failure of the step
 		// either. If the run turns out still to be ours, the attempt is made again.
 		st.cutOff = st.cutOff || !a.idle
@@ -275,15 +277,13 @@ func (st *step) pauseUntil(at store.Time) error {
 	return err
 }
 
-// externalStop returns the stop from outside that may have caused the error of an attempt that has just
-// ended; nil if there is none. A pause is none of a body that began: it leaves contexts alone. Nor does what
-// stops the run concern a body of Once that the end of the lease alone has kept from beginning.
+// externalStop returns the stop from outside that may have caused the error of an attempt that has just ended; nil: none. A
+// pause is none of a body that began: it leaves contexts alone. Nor is what Once goes on in spite of, if it is idle for another reason.
 func (st *step) externalStop(a *attempt) error {
-	s := st.call.scope
-	if st.pausing() && !a.barred.Load() || a.idle && a.term.Over() && st.goesOn() {
+	if !(a.idle && a.barred.Load()) && (st.pausing() || a.idle && st.goesOn()) {
 		return nil
 	}
-	return s.stopped()
+	return st.call.scope.stopped()
 }
 
 // pausing reports whether the run is being paused, and nothing else stops it: the bodies that run go on.

@@ -98,7 +98,7 @@ func TestAPauseFailsNoBodyThatWaitsForTheLease(t *testing.T) {
 				}
 				l := openLaptop(t, w, o)
 				if c.around || c.reconcile {
-					time.AfterFunc(time.Second, l.suspend)
+					time.AfterFunc(1500*time.Millisecond, l.suspend) // at no moment at which a beat is sent
 				} else {
 					l.suspend()
 				}

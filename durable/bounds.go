@@ -3,6 +3,7 @@ package durable
 import (
 	"context"
 	"errors"
+	"time"
 
 	"github.com/holdfast-dev/holdfast/internal/stepbody"
 )
@@ -23,12 +24,14 @@ type bounds struct {
 
 // mayBegin waits until the body of a may begin, after what may have taken long, or returns why it may not.
 func (a *attempt) mayBegin() error {
+	waits := !a.scope.run.eng.heart.Lease.Holds(time.Now())
 	if err := a.step.awaitLease(); err != nil {
 		a.barred.Store(true)
 		return err
 	}
-	if a.term.Over() {
-		return ErrLeaseExpired // not an outcome: a later attempt has a context that has not ended
+	if _, limited := a.Context.Deadline(); waits && limited || a.term.Over() {
+		a.vain.Store(true)
+		return ErrLeaseExpired // not an outcome: a later attempt has a context that has not ended, and all of its time
 	}
 	return nil
 }
@@ -54,13 +57,13 @@ func (st *step) barred() error {
 	return nil
 }
 
-// goesOn reports whether the body of Once begins although its run was paused, or is being shut down. That it
-// begins is on record, so it is one of the bodies that go on to their end; if it were left out, its outcome would
-// be unknown for good.
+// goesOn reports whether the body of Once begins although its run was paused or parked, or is being shut down. That
+// it begins is on record, so it is one of the bodies that go on to their end; if it were left out, its outcome would
+// be unknown for good. One that may have begun before is not: Reconcile is asked again.
 func (st *step) goesOn() bool {
 	r := st.call.scope.run
 	d := r.dead.Load()
-	return st.once && r.stop.cause() == nil && r.ctx.Err() == nil && d != nil && (d.kind == deathPaused || d.kind == deathShutdown)
+	return st.once && !st.begun() && r.stop.cause() == nil && r.ctx.Err() == nil && d != nil && (d.kind == deathPaused || d.kind == deathShutdown || d.kind == deathParked)
 }
 
 // bound returns the bounds of the body, and makes them when they are first needed.

@@ -61,33 +61,27 @@ func Once[T any](ctx context.Context, name string, fn func(ctx context.Context) 
 	if fn == nil {
 		return perform(ctx, name, once, fn, nil, nil)
 	}
-	body := func(ctx context.Context) (T, error) {
-		var v T
+	body := func(ctx context.Context) (v T, err error) {
 		a, _ := inBody(ctx)
-		if !a.step.begun() { // its intent has just been recorded
-			if err := a.mayBegin(); err != nil { // the last thing before: whoever has the run now may begin it, too
-				a.idle = true
-				return v, err
+		if a.step.begun() { // else its intent has just been recorded
+			unknown := &UnknownOutcomeError{RunID: a.step.call.scope.run.id, Key: a.step.call.key}
+			if opts.reconcile == nil {
+				return v, Permanent(unknown)
 			}
-			return fn(ctx)
+			var happened bool
+			if fault := guard.Call(func() { v, happened, err = opts.reconcile(ctx) }); fault != nil {
+				err = fmt.Errorf("the function of Reconcile: %w", fault) // it has decided nothing
+			}
+			switch {
+			case err != nil:
+				unknown.Why = faults.Message(err)
+				return v, Permanent(unknown)
+			case happened:
+				return v, nil
+			}
 		}
-		unknown := &UnknownOutcomeError{RunID: a.step.call.scope.run.id, Key: a.step.call.key}
-		if opts.reconcile == nil {
-			return v, Permanent(unknown)
-		}
-		var happened bool
-		var err error
-		if fault := guard.Call(func() { v, happened, err = opts.reconcile(ctx) }); fault != nil {
-			err = fmt.Errorf("the function of Reconcile: %w", fault) // it has decided nothing
-		}
-		switch {
-		case err != nil:
-			unknown.Why = faults.Message(err)
-			return v, Permanent(unknown)
-		case happened:
-			return v, nil
-		}
-		if err := a.mayBegin(); err != nil { // whoever has taken the run meanwhile has asked, too
+		if err := a.mayBegin(); err != nil { // the last thing before: whoever has the run now may begin it, or has asked, too
+			a.idle = true
 			return v, err
 		}
 		if fake := stepbody.FakeOf(ctx); fake != nil {
