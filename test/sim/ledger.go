@@ -70,6 +70,7 @@ func (l *ledger) pass(p *process, run string, gen int, version string) *pass {
 	t.gen = max(t.gen, gen) // a fork begins in the generation that it has copied
 	x := &pass{sim: l.sim, process: p, run: run, gen: gen, version: version, lineage: t.lineage, places: map[string]int{}, gone: map[string]bool{}}
 	t.pinned(x)
+	t.stepFailed = false // of the function as another process had executed it; this one may not return
 	return x
 }
 

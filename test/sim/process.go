@@ -175,7 +175,8 @@ func (p *process) close(eng *durable.Engine) {
 	deaf := p.sim.world.Program.deaf()
 	switch {
 	case err == nil || p.isDead() || p.sim.world.slow() && deaf:
-	case p.sim.world.othersWait() && strings.HasSuffix(err.Error(), "killed"): // the writer is in another process
+	case p.sim.world.othersWait() && (strings.HasSuffix(err.Error(), "killed") || strings.Contains(err.Error(), "gave up waiting for the store")):
+		// The writer is in another process.
 	case strings.Contains(err.Error(), "ignores its context") && !deaf:
 		p.sim.fail("Close of p%d blames code that does not ignore its context: %v", p.n, err)
 	case !p.sim.world.slow() && !deaf:

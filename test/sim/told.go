@@ -25,7 +25,7 @@ type told struct {
 	firm        []string // what was registered before a call that is recorded
 	undone      map[string]bool
 	outs        []string       // what its function returned, in the last passes
-	stepFailed  bool           // the last error that it returned was that of a step
+	stepFailed  bool           // the error that it returned was that of a step
 	poison      map[string]int // signals of a wrong type that were sent, by name
 	mailed      bool           // it has taken the signal that came with its start
 	silent      bool           // who waited for what it publishes was told that it has published nothing
