@@ -154,7 +154,9 @@ func (w *World) slow() bool {
 // othersWait reports whether bodies, of which one may follow another, can be the only writer for longer than
 // a Close waits.
 func (w *World) othersWait() (long bool) {
-	w.Program.walk("", func(_ string, n *Node) { long = long || w.OneWriter && n.Do == Transact && (n.How == ByBlock || n.For > 0) })
+	w.Program.walk("", func(_ string, n *Node) {
+		long = long || w.OneWriter && n.Do == Transact && (n.How == ByBlock || n.For > 0)
+	})
 	return long
 }
 
