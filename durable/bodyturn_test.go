@@ -152,7 +152,6 @@ func TestAPauseLeavesNoOnceUnknownWhoseLeaseEndedBeforeItsBody(t *testing.T) {
 				}
 				pass(2 * w.lease)
 				<-closed
-				t.Log(w.story("r"))
 				if shut {
 					w.boot(t, with(wf))
 				} else {
