@@ -260,7 +260,7 @@ func (l *look) test(tests, dir string, replace map[string]string, clean *binarie
 			return err
 		}
 	}
-	said, failed := start(binary, pkg, flags)
+	said, failed := start(binary, pkg, flags, overlaid(dir)...)
 	if strings.Contains(said, "no tests to run") {
 		return fmt.Errorf("go test %s runs no tests", tests)
 	}
@@ -284,7 +284,7 @@ func compile(binary, dir string, replace map[string]string, pkg string, flags []
 	if err != nil {
 		return err
 	}
-	overlay := filepath.Join(dir, "overlay.json")
+	overlay := overlayIn(dir)
 	if err := os.WriteFile(overlay, data, 0o644); err != nil {
 		return err
 	}
@@ -295,10 +295,17 @@ func compile(binary, dir string, replace map[string]string, pkg string, flags []
 	return nil
 }
 
+func overlayIn(dir string) string { return filepath.Join(dir, "overlay.json") }
+
+// overlaid is the environment in which the programs that a test builds have the mutant, too.
+func overlaid(dir string) []string {
+	return []string{"GOFLAGS=" + strings.TrimSpace(os.Getenv("GOFLAGS")+" -overlay="+overlayIn(dir))}
+}
+
 // start executes the tests of a package.
-func start(binary, pkg string, flags []string) (said string, failed bool) {
+func start(binary, pkg string, flags []string, env ...string) (said string, failed bool) {
 	cmd := exec.Command(binary, flags...)
-	cmd.Dir = pkg
+	cmd.Dir, cmd.Env = pkg, append(os.Environ(), env...)
 	out, err := cmd.CombinedOutput()
 	return string(out), err != nil
 }
