@@ -59,9 +59,8 @@ type attempt struct {
 	idle   bool        // its body was kept from beginning, after ready
 	// Why it is idle: its run was stopped, or paused; the lease ended, or did not hold while its time ran.
 	barred, vain atomic.Bool
-
-	bounds atomic.Pointer[bounds]
-	own    atomic.Pointer[attemptOwn] // nil, or a state: there is none; see attempt.use
+	bounds       atomic.Pointer[bounds]
+	own          atomic.Pointer[attemptOwn] // nil, or a state: there is none; see attempt.use
 }
 
 // attempts runs the body until it succeeds or fails for good, and records each

@@ -117,77 +117,13 @@ func TestARunThatIsParkedLeavesNoOnceUnknownThatHasNotRun(t *testing.T) {
 	}
 }
 
-// Nor is it unknown when the lease ended and was regained while a function of Around ran, and a pause came meanwhile.
-func TestAPauseLeavesNoOnceUnknownWhoseLeaseEndedBeforeItsBody(t *testing.T) {
-	for _, shut := range []bool{false, true} {
-		t.Run(map[bool]string{true: "shut down", false: "paused"}[shut], func(t *testing.T) {
-			inWorld(t, func(t *testing.T, w *world) {
-				bodies := 0
-				wf := durable.Define("w", func(ctx context.Context, _ int) (int, error) {
-					return durable.Once(ctx, "ship", func(context.Context) (int, error) { bodies++; return 7, nil })
-				})
-				waits := 0
-				o := with(wf)
-				o.Grace = 10 * time.Minute
-				o.Around = append(o.Around, func(ctx context.Context, _ durable.AttemptInfo, next func(context.Context) error) error {
-					if waits++; waits == 1 {
-						time.Sleep(3 * w.lease)
-					}
-					return next(ctx)
-				})
-				w.boot(t, o)
-				start(t, w, wf, "r", 0)
-				pass(time.Second)
-				w.disk.tamperCalls(func(string, func() error) error { return errDisk })
-				pass(w.lease)
-				w.disk.tamperCalls(nil)
-				pass(w.lease)
-				closed := make(chan struct{})
-				if shut {
-					eng := w.eng
-					go func() { _ = eng.Close(); close(closed) }()
-				} else {
-					close(closed)
-					require.NoError(t, w.eng.Pause(w.ctx(), "r", "lunch"))
-				}
-				pass(2 * w.lease)
-				<-closed
-				if shut {
-					w.boot(t, with(wf))
-				} else {
-					require.NoError(t, w.eng.Unpause(w.ctx(), "r"))
-				}
-				out, err := wait(t, w, wf, "r")
-				require.NoError(t, err)
-				require.Equal(t, 7, out)
-				require.Equal(t, 1, bodies)
-			})
-		})
-	}
-}
-
 // No body begins in a run that was paused while Reconcile asked: it is asked again once the run goes on.
 func TestNoBodyBeginsThatAPauseFoundBehindReconcile(t *testing.T) {
 	for _, shut := range []bool{false, true} {
 		t.Run(map[bool]string{true: "shut down", false: "paused"}[shut], func(t *testing.T) {
 			inWorld(t, func(t *testing.T, w *world) {
 				bodies, asked := 0, 0
-				def := func(first bool) *durable.Workflow[int, int] {
-					return durable.Define("w", func(ctx context.Context, _ int) (int, error) {
-						return durable.Once(ctx, "ship", func(ctx context.Context) (int, error) {
-							if first {
-								<-ctx.Done()
-								return 0, context.Cause(ctx)
-							}
-							bodies++
-							return 7, nil
-						}, durable.Reconcile(func(context.Context) (int, bool, error) {
-							asked++
-							time.Sleep(2 * time.Second)
-							return 0, false, nil
-						}))
-					})
-				}
+				def := asksForTwoSeconds(&bodies, &asked)
 				w.boot(t, with(def(true)))
 				start(t, w, def(true), "r", 0)
 				pass(time.Second)

@@ -121,27 +121,34 @@ func TestAPauseFailsNoBodyThatWaitsForTheLease(t *testing.T) {
 	}
 }
 
+// asksForTwoSeconds makes a workflow of one Once whose first body runs until its context ends, and whose Reconcile then takes two
+// seconds to say that nothing happened. It counts what runs and what asks after that.
+func asksForTwoSeconds(bodies, asked *int) func(first bool) *durable.Workflow[int, int] {
+	return func(first bool) *durable.Workflow[int, int] {
+		return durable.Define("w", func(ctx context.Context, _ int) (int, error) {
+			return durable.Once(ctx, "ship", func(ctx context.Context) (int, error) {
+				if first {
+					<-ctx.Done()
+					return 0, context.Cause(ctx)
+				}
+				*bodies++
+				return 7, nil
+			}, durable.Reconcile(func(context.Context) (int, bool, error) {
+				*asked++
+				time.Sleep(2 * time.Second)
+				return 0, false, nil
+			}))
+		})
+	}
+}
+
 // No body begins once its run is cancelled, however long what precedes it in the attempt has taken.
 func TestACancelThatComesBeforeABodyBeginsKeepsItFromBeginning(t *testing.T) {
 	for _, around := range []bool{true, false} {
 		t.Run(map[bool]string{true: "a function of Around", false: "Reconcile"}[around], func(t *testing.T) {
 			inWorld(t, func(t *testing.T, w *world) {
-				bodies := 0
-				def := func(first bool) *durable.Workflow[int, int] {
-					return durable.Define("w", func(ctx context.Context, _ int) (int, error) {
-						return durable.Once(ctx, "ship", func(ctx context.Context) (int, error) {
-							if first {
-								<-ctx.Done()
-								return 0, context.Cause(ctx)
-							}
-							bodies++
-							return 7, nil
-						}, durable.Reconcile(func(context.Context) (int, bool, error) {
-							time.Sleep(2 * time.Second)
-							return 0, false, nil
-						}))
-					})
-				}
+				bodies, asked := 0, 0
+				def := asksForTwoSeconds(&bodies, &asked)
 				o := with(def(false))
 				if around {
 					o.Around = append(o.Around, func(ctx context.Context, _ durable.AttemptInfo, next func(context.Context) error) error {

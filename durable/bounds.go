@@ -24,12 +24,13 @@ type bounds struct {
 
 // mayBegin waits until the body of a may begin, after what may have taken long, or returns why it may not.
 func (a *attempt) mayBegin() error {
-	waits := !a.scope.run.eng.heart.Lease.Holds(time.Now())
+	_, limited := a.Context.Deadline()
+	waits := limited && !a.scope.run.eng.heart.Lease.Holds(time.Now())
 	if err := a.step.awaitLease(); err != nil {
 		a.barred.Store(true)
 		return err
 	}
-	if _, limited := a.Context.Deadline(); waits && limited || a.term.Over() {
+	if waits || a.term.Over() {
 		a.vain.Store(true)
 		return ErrLeaseExpired // not an outcome: a later attempt has a context that has not ended, and all of its time
 	}

@@ -174,8 +174,8 @@ func TestOnceTheClocksHaveGoneApartTheLeaseHoldsAfterTheNextBeatOnly(t *testing.
 }
 
 // beatingByASettableClock returns a heart whose lease has begun and that calls look in place of a look at the runs, the
-// context for its loops, and what sets its wall clock forward by two leases and back.
-func beatingByASettableClock(t *testing.T, ctx context.Context, lease time.Duration, look func()) (*heart.Heart, context.Context, func()) {
+// context for its loops, and what sets its wall clock.
+func beatingByASettableClock(t *testing.T, ctx context.Context, lease time.Duration, look func()) (*heart.Heart, context.Context, func(ahead time.Duration)) {
 	var set atomic.Int64
 	h := heart.New(heart.Options{
 		Store: memory.Open(), Log: slog.New(slog.DiscardHandler), Executor: store.Executor{ID: "e", Lease: lease},
@@ -186,10 +186,13 @@ func beatingByASettableClock(t *testing.T, ctx context.Context, lease time.Durat
 	ctx = storeclock.WithSkew(ctx, func(time.Time) (monotonic, wall time.Duration) { return 0, time.Duration(set.Load()) })
 	require.NoError(t, h.Register(ctx))
 	h.Begin()
-	return h, ctx, func() {
-		set.Store(int64(2 * lease))
-		require.False(t, h.Lease.Holds(time.Now()))
-		set.Store(0)
+	return h, ctx, func(ahead time.Duration) { set.Store(int64(ahead)) }
+}
+
+// setForthAndBack sets the wall clock forward by two leases and back, and has the lease looked at each time.
+func setForthAndBack(t *testing.T, h *heart.Heart, set func(time.Duration), lease time.Duration) {
+	for _, ahead := range []time.Duration{2 * lease, 0} {
+		set(ahead)
 		require.False(t, h.Lease.Holds(time.Now()))
 	}
 }
@@ -201,10 +204,10 @@ func TestALeaseThatDidNotHoldOnceHoldsOnlyAfterALookAtTheRuns(t *testing.T) {
 		const lease = 30 * time.Second
 		var gaps atomic.Int64
 		ctx, cancel := context.WithCancel(t.Context())
-		h, ctx, setForthAndBack := beatingByASettableClock(t, ctx, lease, func() { gaps.Add(1) })
+		h, ctx, set := beatingByASettableClock(t, ctx, lease, func() { gaps.Add(1) })
 		defer h.Lease.Stop()
 		time.Sleep(time.Second)
-		setForthAndBack()
+		setForthAndBack(t, h, set, lease)
 		go h.Loop(ctx)
 		go h.TendLoop(ctx)
 		require.True(t, h.AwaitLease(nil, nil))
@@ -282,7 +285,7 @@ func TestALookAtTheRunsCountsForWhatWasBeforeItOnly(t *testing.T) {
 			const lease = 30 * time.Second
 			var gaps atomic.Int64
 			ctx, cancel := context.WithCancel(t.Context())
-			h, ctx, setForthAndBack := beatingByASettableClock(t, ctx, lease, func() {
+			h, ctx, set := beatingByASettableClock(t, ctx, lease, func() {
 				gaps.Add(1)
 				time.Sleep(time.Second)
 			})
@@ -290,7 +293,7 @@ func TestALookAtTheRunsCountsForWhatWasBeforeItOnly(t *testing.T) {
 			go h.Loop(ctx)
 			go h.TendLoop(ctx)
 			time.Sleep(time.Second)
-			setForthAndBack()
+			setForthAndBack(t, h, set, lease)
 			held := make(chan struct{})
 			go func() { h.AwaitLease(nil, nil); close(held) }()
 			time.Sleep(time.Second / 2)
@@ -300,7 +303,7 @@ func TestALookAtTheRunsCountsForWhatWasBeforeItOnly(t *testing.T) {
 			case "nothing":
 				require.False(t, h.Lease.Holds(time.Now()), "whoever asks meanwhile costs no other look")
 			case "the clock is set":
-				setForthAndBack()
+				setForthAndBack(t, h, set, lease)
 			default:
 				h.Lease.Doubt()
 			}

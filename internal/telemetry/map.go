@@ -83,11 +83,11 @@ func (m *Map) Ended(opened store.Time, items, failed, undone int, err error) *co
 	if opened != 0 {
 		began = t.tracing.LocalTime(opened)
 	}
-	took := max(0, time.Since(began)) // by the monotonic clock: the wall clock may have been set
+	ended := notBefore(began, time.Now())
 	return commit.NewEarly(func() {
 		m.early.Do()
 		_, span := t.tracing.Tracer.Start(m.inner, "end map "+m.name, trace.WithTimestamp(began))
-		defer span.End(trace.WithTimestamp(began.Add(took)))
+		defer span.End(trace.WithTimestamp(ended))
 		if !span.IsRecording() {
 			return
 		}

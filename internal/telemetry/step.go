@@ -110,9 +110,7 @@ func (st *Step) End(end AttemptEnd, began store.Time, before []Failure) {
 	}
 	if span := st.attempt; span != nil {
 		st.attempt = nil
-		// By the monotonic clock: the wall clock is read apart from it, and a machine that takes the processor away in
-		// between makes the one of end.At earlier than that of the beginning.
-		end.At = st.began.Add(max(0, end.At.Sub(st.began)))
+		end.At = notBefore(st.began, end.At)
 		if span.IsRecording() {
 			t.describe(span, st.key, end.Outcome, end.Err)
 			if end.Outcome == OutcomeFailed {

@@ -208,7 +208,7 @@ func (tc *Tracing) EndRunSpan(ctx context.Context, row *store.Run, s *Start, sta
 	}
 	began := s.began(tc, row)
 	_, span := tc.Tracer.Start(ctx, "end "+row.Workflow, trace.WithTimestamp(began))
-	defer endSince(span, began)
+	defer func() { span.End(trace.WithTimestamp(notBefore(began, time.Now()))) }()
 	if !span.IsRecording() {
 		return
 	}
@@ -252,10 +252,10 @@ func (tc *Tracing) LocalTime(t store.Time) time.Time {
 	return now.Add(min(t.Sub(tc.StoreTime(now)), 0))
 }
 
-// endSince ends a span that began at a moment of this process's wall clock, or of another's: it may be ahead of ours now.
-func endSince(span trace.Span, began time.Time) {
-	span.End(trace.WithTimestamp(began.Add(max(0, time.Since(began)))))
-}
+// notBefore returns at, by the monotonic clock if both have it, and began if at would be before that. A wall clock may have been
+// set, or be another process's. And it is read apart from the monotonic one: a machine that takes the processor away in
+// between makes a later moment look earlier.
+func notBefore(began, at time.Time) time.Time { return began.Add(max(0, at.Sub(began))) }
 
 // maxBaggage is the largest baggage that W3C provides for, in bytes.
 const maxBaggage = 8 << 10

@@ -3,10 +3,10 @@ package target
 import (
 	"context"
 	"errors"
-	"fmt"
 	"slices"
 
 	"github.com/holdfast-dev/holdfast/durable"
+	"github.com/holdfast-dev/holdfast/internal/history"
 	"github.com/holdfast-dev/holdfast/store"
 )
 
@@ -45,7 +45,7 @@ func endOf(loaded store.Loaded, row *store.Run) (tail []store.Event, err error) 
 		return nil, loaded.Err
 	}
 	*row = loaded.History.Run
-	cut := passesOver(loaded.History)
+	cut := history.PassesOver(loaded.History)
 	tail = []store.Event{}
 	for ev, err := range loaded.History.Events {
 		if err != nil {
@@ -62,15 +62,6 @@ func endOf(loaded store.Loaded, row *store.Run) (tail []store.Event, err error) 
 	return tail, nil
 }
 
-// passesOver reports whether the lineage that was read may pass over events of its own branches:
-// what a narrow cut has left behind, and what a stray branch has between them.
-func passesOver(h *store.History) bool {
-	lineage := store.LineageOf(h.Branches, h.Run.Branch).Branches()
-	return slices.ContainsFunc(h.Branches, func(b store.Branch) bool {
-		return b.CutScope != "" || !slices.Contains(lineage, b.N)
-	})
-}
-
 // chained returns an error if an event cannot follow those of tail: its checksum does not
 // fit, or events between are missing, unless cut says that they may be. It cannot tell if
 // nothing before it was read.
@@ -83,7 +74,7 @@ func chained(id string, tail []store.Event, ev *store.Event, cut bool) error {
 	case ev.Seq == before.Seq+1 && store.Seal(id, before.Sum, ev) != ev.Sum:
 		return &durable.DamagedError{RunID: id, Seq: ev.Seq, Err: errors.New("its checksum does not fit")}
 	case before.Seq > 0 && ev.Seq > before.Seq+1 && ev.Branch == before.Branch && !cut:
-		return &durable.DamagedError{RunID: id, Seq: before.Seq + 1, Err: fmt.Errorf("it is missing between %d and %d", before.Seq, ev.Seq)}
+		return (*durable.DamagedError)(history.Missing(id, before.Seq, ev.Seq))
 	}
 	return nil
 }
