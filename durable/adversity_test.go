@@ -779,21 +779,3 @@ func quoted(list []string) string {
 	}
 	return strings.Join(q, ", ")
 }
-
-// A wait that was begun before a request to pause, and recorded after it, says that the run has
-// seen the request: a process that died then left a run that was neither paused nor due.
-func TestAPauseThatIsAskedForWhileARunBeginsToWaitIsCarriedOutByWhomeverHasTheRun(t *testing.T) {
-	for range 100 { // which of the two is first is for the scheduler to say
-		a := &adversity{
-			commits: []string{"slow", "", "", "lost after", "killed after"},
-			bodies:  map[string]int{}, told: map[string]*toldOf{}, o: durable.Options{QuarantineAfter: 100},
-		}
-		if failure := inBubble(t, func(c require.TestingT, t *testing.T) {
-			a.t, a.tt, a.w = c, t, newWorld(t)
-			a.run([]string{"start waits", "pause", "unpause", "close"}, []int{2, 0, 0, 0})
-			synctest.Wait()
-		}); failure != "" {
-			t.Fatal(failure)
-		}
-	}
-}

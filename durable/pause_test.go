@@ -2,9 +2,11 @@ package durable_test
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"log/slog"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -837,4 +839,56 @@ func TestAPauseThatNobodyHasCarriedOutIsLifted(t *testing.T) {
 			})
 		})
 	}
+}
+
+// A shown value says when JSON is made of it.
+type shown string
+
+var whenShown = func() {}
+
+func (s shown) MarshalJSON() ([]byte, error) {
+	whenShown()
+	return json.Marshal(string(s))
+}
+
+// The wait is begun before the request, and recorded after it. If its row said that the run has seen
+// the request, a process that dies then would leave a run that is neither paused nor due.
+func TestAPauseThatIsAskedForWhileARunBeginsToWaitIsCarriedOutByWhomeverHasTheRun(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		wf := durable.Define("w", func(ctx context.Context, _ int) (int, error) {
+			_, err := durable.Await[shown](ctx, "go")
+			return 7, err
+		})
+		w.boot(t, with(wf))
+		begun, told := make(chan struct{}), make(chan struct{})
+		whenShown = sync.OnceFunc(func() { // the event of the wait has what it waits for in it
+			close(begun)
+			<-told
+		})
+		defer func() { whenShown = func() {} }()
+		start(t, w, wf, "r", 0)
+		<-begun
+		require.NoError(t, w.eng.Pause(w.ctx(), "r", "lunch"))
+		synctest.Wait() // the run hears of it
+		disk := w.disk
+		disk.tamper(func(batch []store.Change, forward func() []error) []error {
+			errs := forward()
+			disk.cut()
+			return errs
+		})
+		close(told)
+		synctest.Wait()
+		require.True(t, disk.isDead())
+		require.Equal(t, []string{"workflow_created", "workflow_started", "wait_requested go"}, w.story("r"))
+		require.Equal(t, store.Waiting, w.row("r").Status)
+
+		w.reboot(t, with(wf))
+		pass(time.Minute)
+		require.True(t, w.row("r").Paused, "%s", w.story("r"))
+		require.NoError(t, w.eng.Unpause(w.ctx(), "r"))
+		require.NoError(t, durable.Signal(w.ctx(), "r", "go", shown("now")))
+		out, err := wait(t, w, wf, "r")
+		require.NoError(t, err)
+		require.Equal(t, 7, out)
+	})
 }
