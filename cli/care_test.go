@@ -293,5 +293,12 @@ func TestARunThatLacksAnEventInTheMiddleIsListedAndShownAsCorrupt(t *testing.T) 
 
 	require.Contains(t, d.ok("shop durable sessions ls").out, "order-42\tcheckout\tfailed (corrupt)\t")
 	require.NotContains(t, d.sh("shop durable sessions ls --resumable").out, "order-42")
-	require.Contains(t, d.ok("shop durable sessions show order-42").out, "event 3 is damaged: it is missing between 2 and 4. Nothing after it is believed")
+	says := "event 3 is damaged: it is missing between 2 and 4. Nothing after it is believed"
+	require.Contains(t, d.ok("shop durable sessions show order-42").out, says)
+
+	_, url := served(d)
+	show := d.ok("durable sessions show order-42 --server " + url).out
+	require.Contains(t, show, "order-42  checkout v1  failed (corrupt)")
+	require.Contains(t, show, says)
+	require.NotContains(t, show, "Resume with")
 }

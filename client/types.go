@@ -55,6 +55,9 @@ type Run struct {
 	// in it now, as the pages and the terminal do. Set by GetRun only; empty if the
 	// history cannot be read.
 	Verdict string `json:"verdict,omitempty"`
+	// Damage is what is wrong with the end of the history; nil: nothing that a look at
+	// the checksums and numbers of its events shows. Set by GetRun only.
+	Damage *Damage `json:"damage,omitempty"`
 	// Line is where the run stands in line of its queue; nil: it is in none. Set by
 	// GetRun only.
 	Line *Line `json:"line,omitempty"`
@@ -64,6 +67,12 @@ type Run struct {
 	Approvals   []Approval `json:"approvals,omitempty"`
 	Exclusive   []string   `json:"exclusive,omitempty"`   // keys it was started with
 	Differences []string   `json:"differences,omitempty"` // between its environment and that of the server's process, one line each
+}
+
+// Damage is the first event of a history that cannot be believed, nor can those after it.
+type Damage struct {
+	Seq  int64  `json:"seq"`  // of the event
+	Text string `json:"text"` // what is wrong with it
 }
 
 // Terminal reports whether the run has ended. A failed run may still be resumed.

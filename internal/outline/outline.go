@@ -5,6 +5,7 @@ import (
 	"iter"
 	"time"
 
+	"github.com/holdfast-dev/holdfast/internal/history"
 	"github.com/holdfast-dev/holdfast/store"
 )
 
@@ -65,6 +66,9 @@ type Outline struct {
 	// KnowExecutors.
 	Attended, Served, KnowExecutors bool
 	coded                           bool // a live executor has its code, and may take no runs from its queue
+
+	// Damage is what is wrong with the events, as far as they were looked at; nil: nothing. See Damaged.
+	Damage *history.Damage
 
 	Verdict Verdict
 	zone    *time.Location

@@ -59,6 +59,14 @@ func sentence(s string) string {
 	return s + "."
 }
 
+// Damaged says first that the events do not follow one another.
+func (o *Outline) Damaged(d *history.Damage) {
+	o.Damage = d
+	v := &o.Verdict
+	v.More = append([]Text{say("Nothing after it is believed; the run stays as it is until it is repaired."), v.Head}, v.More...)
+	v.Head = say(fmt.Sprintf("Event %d is damaged: %v", d.Seq, d.Err))
+}
+
 func (b *Builder) verdict(o *Outline) Verdict {
 	v := Verdict{Row: o.Current}
 	switch row := &o.Run; {

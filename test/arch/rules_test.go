@@ -86,7 +86,7 @@ var rules = []rule{
 	// The rooms of the dashboard: each knows those before it.
 	{path: "dashboard/internal/view", ours: []string{"client", "durable", "operate", "store", "internal/count", "internal/envelope", "internal/outline", "internal/visible", "internal/wire"}, notStd: []string{"net/http"}},
 	{path: "dashboard/internal/web", ours: []string{"client", "durable", "operate", "store", "dashboard/internal/view", "internal/commit", "internal/guard"}},
-	{path: "dashboard/internal/read", ours: []string{"client", "durable", "operate", "store", "internal/outline", "dashboard/internal/view", "dashboard/internal/web"}},
+	{path: "dashboard/internal/read", ours: []string{"client", "durable", "operate", "store", "internal/history", "internal/outline", "dashboard/internal/view", "dashboard/internal/web"}},
 	{path: "dashboard/internal/stream", ours: []string{"client", "durable", "operate", "store", "dashboard/internal/view", "dashboard/internal/web", "dashboard/internal/read"}},
 	{path: "dashboard/internal/act", ours: []string{"client", "durable", "operate", "store", "internal/count", "internal/outline", "dashboard/internal/view", "dashboard/internal/web", "dashboard/internal/read"}},
 	{path: "dashboard/internal/api", ours: []string{"client", "durable", "operate", "store", "dashboard/internal/view", "dashboard/internal/web", "dashboard/internal/read"}},

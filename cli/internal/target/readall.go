@@ -2,11 +2,10 @@ package target
 
 import (
 	"context"
-	"errors"
 	"slices"
 
 	"github.com/holdfast-dev/holdfast/durable"
-	"github.com/holdfast-dev/holdfast/internal/history"
+	"github.com/holdfast-dev/holdfast/internal/outline"
 	"github.com/holdfast-dev/holdfast/store"
 )
 
@@ -45,14 +44,14 @@ func endOf(loaded store.Loaded, row *store.Run) (tail []store.Event, err error) 
 		return nil, loaded.Err
 	}
 	*row = loaded.History.Run
-	cut := history.PassesOver(loaded.History)
+	chain := outline.NewChain(loaded.History)
 	tail = []store.Event{}
 	for ev, err := range loaded.History.Events {
 		if err != nil {
 			return tail, err
 		}
-		if err := chained(row.ID, tail, &ev, cut); err != nil {
-			return tail, err
+		if d := chain.Next(&ev); d != nil {
+			return tail, (*durable.DamagedError)(d)
 		}
 		tail = append(tail, ev)
 	}
@@ -60,23 +59,6 @@ func endOf(loaded store.Loaded, row *store.Run) (tail []store.Event, err error) 
 		return tail, &durable.DamagedError{RunID: row.ID, Err: durable.ErrNoHistory}
 	}
 	return tail, nil
-}
-
-// chained returns an error if an event cannot follow those of tail: its checksum does not
-// fit, or events between are missing, unless cut says that they may be. It cannot tell if
-// nothing before it was read.
-func chained(id string, tail []store.Event, ev *store.Event, cut bool) error {
-	var before store.Event
-	if n := len(tail); n > 0 {
-		before = tail[n-1]
-	}
-	switch {
-	case ev.Seq == before.Seq+1 && store.Seal(id, before.Sum, ev) != ev.Sum:
-		return &durable.DamagedError{RunID: id, Seq: ev.Seq, Err: errors.New("its checksum does not fit")}
-	case before.Seq > 0 && ev.Seq > before.Seq+1 && ev.Branch == before.Branch && !cut:
-		return (*durable.DamagedError)(history.Missing(id, before.Seq, ev.Seq))
-	}
-	return nil
 }
 
 // stands says where a run stands, from its row and the end of its history. err says why

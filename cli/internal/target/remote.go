@@ -141,9 +141,14 @@ func runOf(r *client.Run, tail []store.Event) *Run {
 	if tail == nil && r.LastSeq > 0 {
 		tail = []store.Event{*rowOf(r).Last}
 	}
+	if d := r.Damage; d != nil {
+		s.unreadable(&durable.DamagedError{RunID: r.ID, Seq: d.Seq, Err: errors.New(d.Text)})
+	}
 	s.Line = r.Line
 	s.locate(tail, r.Declared)
-	s.judge(tail)
+	if s.Damage == nil {
+		s.judge(tail)
+	}
 	return s
 }
 

@@ -73,6 +73,8 @@ func (li *Lists) where(v *runRow, o *outline.Outline) {
 	}
 	redacted := func(s string, n int) string { return li.Redact.Text(outline.OneLine(s, n)) }
 	switch {
+	case o.Damage != nil:
+		v.Where, v.Detail = o.Verdict.Head.String(), "it stays as it is until it is repaired"
 	case o.Run.Status == store.Completed:
 		// Its row says how long it took, because only its last events were read.
 		v.Key, v.Where, v.Detail = "", "Completed", count.Of(o.Steps, "step")+" done"

@@ -105,10 +105,8 @@ func (rp *RunPage) viewRun(r *http.Request, o *outline.Outline, q *view.Query) (
 	}
 	if o.Run.Status == store.Failed {
 		v.Failed = true
-		v.Status.Word = "Failed, final"
-		if o.Run.Recoverable {
-			v.Status.Word = "Failed, can be resumed"
-		} else {
+		v.Status.Word = view.HowFailed(o)
+		if !o.Run.Recoverable {
 			v.Icon = view.Icon{Name: "failed", Class: "c-fail"}
 		}
 	}

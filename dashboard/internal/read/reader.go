@@ -3,6 +3,7 @@ package read
 import (
 	"context"
 	"fmt"
+	"iter"
 	"net/http"
 	"slices"
 	"sync"
@@ -12,6 +13,7 @@ import (
 	"github.com/holdfast-dev/holdfast/dashboard/internal/view"
 	"github.com/holdfast-dev/holdfast/dashboard/internal/web"
 	"github.com/holdfast-dev/holdfast/durable"
+	"github.com/holdfast-dev/holdfast/internal/history"
 	"github.com/holdfast-dev/holdfast/internal/outline"
 	"github.com/holdfast-dev/holdfast/operate"
 	"github.com/holdfast-dev/holdfast/store"
@@ -74,6 +76,9 @@ func (rd *Reader) Run(ctx context.Context, id string) (client.Run, error) {
 	run.Declared, run.Exclusive, run.Differences = info.Declared, info.Exclusive, rd.Redact.List(info.Differences)
 	if o, err := rd.OutlineOf(hist, executors, line); err == nil {
 		run.Verdict = rd.Redact.Text(o.Verdict.Text())
+		if o.Damage != nil {
+			run.Damage = &client.Damage{Seq: o.Damage.Seq, Text: o.Damage.Err.Error()}
+		}
 	} else {
 		rd.Log.Warn("dashboard: the history of a run cannot be read", "run", id, "error", err)
 	}
@@ -147,7 +152,27 @@ func (rd *Reader) OutlineOf(hist *store.History, executors []store.Executor, lin
 	for i := range branches {
 		branches[i].Reason = rd.Redact.Text(branches[i].Reason)
 	}
-	return outline.Of(outline.Input{Run: run, Executing: rd.executing(&hist.Run), Branches: branches, Executors: executors, Line: line, Now: view.Now(), Zone: view.Zone}, rd.Redact.Events(hist.Events))
+	var damage *history.Damage
+	o, err := outline.Of(outline.Input{Run: run, Executing: rd.executing(&hist.Run), Branches: branches, Executors: executors, Line: line, Now: view.Now(), Zone: view.Zone}, rd.Redact.Events(looked(hist, &damage)))
+	if err == nil && damage != nil {
+		o.Damaged(damage)
+	}
+	return o, err
+}
+
+// looked yields the events of a history, and sets damage to the first thing that is wrong with those of its lineage.
+func looked(hist *store.History, damage **history.Damage) iter.Seq2[store.Event, error] {
+	chain, lineage := outline.NewChain(hist), store.LineageOf(hist.Branches, hist.Run.Branch)
+	return func(yield func(store.Event, error) bool) {
+		for ev, err := range hist.Events {
+			if err == nil && *damage == nil && lineage.Has(&ev) {
+				*damage = chain.Next(&ev)
+			}
+			if !yield(ev, err) {
+				return
+			}
+		}
+	}
 }
 
 // executing is the key of the step of a run that this process executes.

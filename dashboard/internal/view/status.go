@@ -35,6 +35,17 @@ func StatusOf(r *store.Run) Status {
 	return Statuses[r.Status]
 }
 
+// HowFailed returns the status of a run that has failed, in words.
+func HowFailed(o *outline.Outline) string {
+	switch {
+	case o.Damage != nil:
+		return "Failed, damaged"
+	case o.Run.Recoverable:
+		return "Failed, can be resumed"
+	}
+	return "Failed, final"
+}
+
 // Statuses are how the statuses are shown where nothing but the status is known.
 var Statuses = map[store.Status]Status{
 	store.Pending:     {"off", "pending", "Pending"},
@@ -176,6 +187,8 @@ func Cannot(act string, o *outline.Outline) string {
 	switch {
 	case o.LastSeq == 0 && act != "edit":
 		return fmt.Sprintf("No event of %s is left: nothing can be done with it but to delete what there is.", run.ID)
+	case o.Damage != nil && (act == "resume" || act == "fork" || act == "edit"):
+		return fmt.Sprintf("%s is damaged. First %s.", run.ID, MendAdvice(run.ID, false))
 	case (act == "pause" || act == "unpause" || act == "cancel") && ended:
 		return fmt.Sprintf("%s has ended (%s).", run.ID, run.Status)
 	case act == "pause" && run.Paused:
