@@ -82,8 +82,8 @@ func (st *step) attempts(ctx context.Context, b body) error {
 	}
 	st.awaitClock()
 	said := false
-	if st.long && !st.begun() {
-		if err := st.recordBegin(n, false); err != nil {
+	if !st.begun() && (st.long || r.undoing.dependsOn(&st.call)) {
+		if err := st.recordBegin(n, !st.long); err != nil {
 			return st.mustRecord(err)
 		}
 		said = true

@@ -8,6 +8,7 @@ import (
 	"maps"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/holdfast-dev/holdfast/internal/history"
@@ -33,7 +34,8 @@ type undo struct {
 // includes its error. A run that was undone is not offered for Resume: it can continue
 // from a checkpoint before the first step that was undone, and such steps are then made
 // again with another IdempotencyKey. A compensation belongs to the step, child, branch
-// or Map that is called next in the same function. Registering costs nothing.
+// or Map that is called next in the same function. Registering costs nothing; but the first
+// step of a branch or an item behind it costs another write.
 //
 // Errors: ErrInvalid for a nil fn; ErrNested in a compensation; those of every durable call
 // (package documentation, Errors). The failure of fn is part of the error of the run.
@@ -77,6 +79,7 @@ var registering call
 type undoing struct {
 	run *run
 
+	some atomic.Bool // the list is not empty
 	mu   sync.Mutex
 	list []*undo
 	// stoppedAfter has, for each scope by its path, the number of the call after which
@@ -89,6 +92,7 @@ func (un *undoing) add(u *undo) {
 	un.mu.Lock()
 	defer un.mu.Unlock()
 	un.list = append(un.list, u)
+	un.some.Store(true)
 }
 
 // follow tells compensations which call has followed their registration. A call without
@@ -116,11 +120,11 @@ func (un *undoing) stopped(path string, after, waits int32) {
 	}
 }
 
-// any reports whether something is to be undone if the run fails.
-func (un *undoing) any() bool {
-	un.mu.Lock()
-	defer un.mu.Unlock()
-	return len(un.list) > 0
+// dependsOn reports whether the beginning of a step has to be on record, so that a process that takes over in the middle
+// of it comes to the compensations registered before it although the run was stopped meanwhile: it begins no branch and
+// no item of which nothing is recorded, and goes no further than a call whose outcome waits for the next write.
+func (un *undoing) dependsOn(c *call) bool {
+	return c.undoable && un.run.log.Stashes() || c.ordinal == 1 && c.scope.path != "" && un.some.Load() && !c.scope.undo
 }
 
 // all returns what is to be undone, in no order, and where the run was stopped. It
@@ -153,7 +157,7 @@ func (un *undoing) stopBranches(err error) error {
 	r := un.run
 	open := func() bool {
 		branches, passes := r.waits.open()
-		return (branches > 0 || passes > 0) && (un.any() || r.past != nil)
+		return (branches > 0 || passes > 0) && (un.some.Load() || r.past != nil)
 	}
 	if !open() || r.renewing.asked(err) != nil {
 		return nil

@@ -226,7 +226,7 @@ func (r *run) fail(err error) outcome {
 		code = CodePanic
 	}
 	permanent := marks.Permanent(err)
-	recoverable := !permanent && !r.undoing.any() // a run that was undone cannot go on from where it was
+	recoverable := !permanent && !r.undoing.some.Load() // a run that was undone cannot go on from where it was
 	if s, ok := faults.Find[*StepError](err); ok && s.Permanent {
 		recoverable = false
 	}

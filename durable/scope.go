@@ -168,6 +168,8 @@ type call struct {
 	placed bool
 	// limited: it is to wait with a context that has a deadline of the code's own.
 	limited bool
+	// undoable: a compensation was registered just before it.
+	undoable bool
 	// codeless: the code of the child run that it starts is not here.
 	codeless error
 }
@@ -237,7 +239,7 @@ func (s *scope) begin(c *call, name string, kind history.CallKind) error {
 	nd.calls++
 	c.draws = s.draws
 	s.draws, s.waits = 0, 0
-	if s.followed != nil && s.run.undoing.follow(s.followed, c.key, kind) {
+	if c.undoable = s.followed != nil && s.run.undoing.follow(s.followed, c.key, kind); c.undoable {
 		s.followed = nil
 	}
 	c.placed = c.rec == nil

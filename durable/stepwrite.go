@@ -108,7 +108,7 @@ func (st *step) renew() {
 		return
 	}
 	c := &st.call
-	c.scope, c.ordinal, c.draws, c.placed, c.limited = nil, 0, 0, false, false // key and name are set by every call
+	c.scope, c.ordinal, c.draws, c.placed, c.limited, c.undoable = nil, 0, 0, false, false, false // key and name are set by every call
 	st.relaxed, st.long, st.once, st.cutOff, st.unseen, st.reusable = false, false, false, false, false, false
 	st.tried, st.start = false, 0
 }

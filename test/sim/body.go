@@ -50,10 +50,10 @@ func (n *Node) policy() durable.Policy {
 }
 
 // body is the body of a step: it takes a while, and fails as often as its node says.
-func (x *pass) body(path string, n *Node) func(ctx context.Context) (string, error) {
+func (x *pass) body(scope, path string, n *Node) func(ctx context.Context) (string, error) {
 	return func(ctx context.Context) (string, error) {
 		a := durable.Attempt(ctx)
-		defer x.sim.ledger.begin(x, a, n)()
+		defer x.sim.ledger.begin(x, a, scope, path, n)()
 		switch n.Do {
 		case Progress:
 			x.progress(ctx, a, n)

@@ -16,9 +16,9 @@ import (
 type inTx struct{}
 
 // transact makes a transactional step.
-func (x *pass) transact(ctx context.Context, name, path string, n *Node) (string, error) {
+func (x *pass) transact(ctx context.Context, name, scope, path string, n *Node) (string, error) {
 	body := func(ctx context.Context, tx *sql.Tx) (string, error) {
-		v, err := x.body(path, n)(context.WithValue(ctx, inTx{}, tx))
+		v, err := x.body(scope, path, n)(context.WithValue(ctx, inTx{}, tx))
 		if err == nil {
 			x.sim.txs.succeeds(tx)
 		}

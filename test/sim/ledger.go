@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"time"
@@ -191,6 +192,9 @@ func (x *pass) returned(out string, err error) {
 		t.outs = append(t.outs, out)
 		return
 	}
+	if isStop(classify(err)) && x.sim.ownerOf(x.run) != x.process.id() {
+		return // as in saw
+	}
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	t.mustUndo = slices.Clone(x.undos)
@@ -209,8 +213,23 @@ func (l *ledger) book(run string, gen, lineage int, key string) *bodyBook {
 	return b
 }
 
+// undoing returns the places where what undoes a call was registered: right before it.
+func (x *pass) undoing(scope, path string) (places []string) {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	at := strings.LastIndexAny(path, "./") + 1
+	for i, _ := strconv.Atoi(path[at:]); i > 0; i-- {
+		place := scope + path[:at] + strconv.Itoa(i-1)
+		if !slices.Contains(x.undos, place) {
+			break
+		}
+		places = append(places, place)
+	}
+	return places
+}
+
 // begin notes that a body begins, and checks that it may.
-func (l *ledger) begin(x *pass, a durable.AttemptInfo, n *Node) (end func()) {
+func (l *ledger) begin(x *pass, a durable.AttemptInfo, scope, path string, n *Node) (end func()) {
 	if x.process.isDead() {
 		return func() {}
 	}
@@ -251,6 +270,9 @@ func (l *ledger) begin(x *pass, a durable.AttemptInfo, n *Node) (end func()) {
 		if p != x.process && !p.isDead() && !p.own.slept() && n.Do != Progress && n.How != ByDeaf && !l.sim.world.clocksDiffer() { // SaveProgress does not return before the store answers
 			l.sim.fail("%s begins, and one in p%d is under way", at, p.n)
 		}
+	}
+	if n.Do != Undo {
+		l.run(x.run).firm = append(l.run(x.run).firm, x.undoing(scope, path)...)
 	}
 	b.begun[a.Number]++
 	if n.Do == Once && b.begun[a.Number] > 1 {

@@ -115,24 +115,24 @@ func (x *pass) call(ctx context.Context, scope, path string, n *Node) (string, e
 	name := x.name(path, n)
 	switch n.Do {
 	case Step:
-		return durable.Step(ctx, name, x.body(path, n))
+		return durable.Step(ctx, name, x.body(scope, path, n))
 	case Relaxed:
-		return durable.Step(ctx, name, x.body(path, n), durable.Relaxed())
+		return durable.Step(ctx, name, x.body(scope, path, n), durable.Relaxed())
 	case Long:
-		return durable.Step(ctx, name, x.body(path, n), durable.LongOperation())
+		return durable.Step(ctx, name, x.body(scope, path, n), durable.LongOperation())
 	case Retry, Progress, Nested:
-		return durable.Retry(ctx, name, n.policy(), x.body(path, n))
+		return durable.Retry(ctx, name, n.policy(), x.body(scope, path, n))
 	case Transact:
-		return x.transact(ctx, name, path, n)
+		return x.transact(ctx, name, scope, path, n)
 	case Seek:
-		return durable.Seek(ctx, name, n.policy(), x.body(path, n), accepted)
+		return durable.Seek(ctx, name, n.policy(), x.body(scope, path, n), accepted)
 	case Once:
-		return durable.Once(ctx, name, x.body(path, n))
+		return durable.Once(ctx, name, x.body(scope, path, n))
 	case Settled:
-		return durable.Once(ctx, name, x.body(path, n), durable.Reconcile(x.happened(path)))
+		return durable.Once(ctx, name, x.body(scope, path, n), durable.Reconcile(x.happened(path)))
 	case Draw:
 		drawn := fmt.Sprint(durable.NewID(ctx), durable.Rand(ctx).Uint64(), durable.Now(ctx).UnixMicro())
-		return durable.Step(ctx, name, x.body(path, n), durable.WithInput(drawn))
+		return durable.Step(ctx, name, x.body(scope, path, n), durable.WithInput(drawn))
 	case Sleep, Until:
 		began, asked := durable.Now(ctx), x.firstAsked(scope, path)
 		var err error
@@ -166,7 +166,7 @@ func (x *pass) call(ctx context.Context, scope, path string, n *Node) (string, e
 	case Undo:
 		return "", durable.Compensate(ctx, name, func(ctx context.Context) error {
 			x.sim.ledger.undoes(x, scope+path)
-			_, err := x.body(path, n)(ctx)
+			_, err := x.body(scope, path, n)(ctx)
 			return err
 		})
 	}
