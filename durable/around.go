@@ -109,7 +109,7 @@ func (c *chain) run(ctx context.Context) (err error) {
 	if c.state.Load() != chainOpen {
 		return errNextAgain // whatever else would keep a second body from beginning
 	}
-	if err := c.attempt.mayBegin(); err != nil {
+	if err := c.attempt.mayBegin(ctx); err != nil {
 		return err
 	}
 	if !c.state.CompareAndSwap(chainOpen, chainBegun) {

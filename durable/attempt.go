@@ -44,7 +44,7 @@ type step struct {
 	// unseen: there was one attempt, and nobody has seen it. reusable: the step has come to
 	// its result, and only the step's own goroutine knows it.
 	unseen, reusable bool
-	tried            bool // there was an attempt
+	tried, said      bool // there was an attempt; the step_started of the next one is recorded already
 }
 
 // attempt is one run of a step's body; it is the context the body gets.
@@ -81,16 +81,15 @@ func (st *step) attempts(ctx context.Context, b body) error {
 		return err
 	}
 	st.awaitClock()
-	said := false
 	if !st.begun() && (st.long || r.undoing.dependsOn(&st.call)) {
 		if err := st.recordBegin(n, !st.long); err != nil {
 			return st.mustRecord(err)
 		}
-		said = true
+		st.said = true
 	}
 	for {
-		onRecord := said || r.claimed.onProbation()
-		clock, err := st.ready(n, wait, said)
+		onRecord := st.said || r.claimed.onProbation()
+		clock, err := st.ready(n, wait)
 		if err != nil {
 			return err
 		}
@@ -113,7 +112,7 @@ func (st *step) attempts(ctx context.Context, b body) error {
 		if n, wait, err = st.endBadly(ctx, a, payload, took, err); err != nil {
 			return err
 		}
-		said = onRecord && a.idle && n == a.number // a body of Once that was kept from beginning begins yet
+		st.said = onRecord && a.idle && n == a.number // a body of Once that was kept from beginning begins yet
 	}
 }
 
@@ -157,8 +156,7 @@ func (st *step) endBadly(ctx context.Context, a *attempt, output []byte, took ti
 	return n + 1, wait, nil
 }
 
-// repeats reports whether the attempt that ended in err is made again without counting,
-// and when.
+// repeats reports whether the attempt that ended in err is made again without counting, and when.
 func (st *step) repeats(a *attempt, err error) (wait store.Time, again bool) {
 	if a.idle && a.vain.Load() || a.term.Over() {
 		// The body was told to stop because of the lease: its error is not a failure of the step
@@ -173,22 +171,21 @@ func (st *step) repeats(a *attempt, err error) (wait store.Time, again bool) {
 }
 
 // ready waits until attempt n may begin, not before wait, and records what must be
-// recorded before its body runs. said: its step_started is recorded already. It
-// returns the time at which the attempt begins.
-func (st *step) ready(n int, wait store.Time, said bool) (clock time.Time, err error) {
+// recorded before its body runs. It returns the time at which the attempt begins.
+func (st *step) ready(n int, wait store.Time) (clock time.Time, err error) {
 	r := st.call.scope.run
-	if err := st.pauseUntil(wait); err != nil && !(said && st.goesOn()) {
+	if err := st.pauseUntil(wait); err != nil && !st.goesOn() {
 		return clock, err
 	}
-	if said || !r.claimed.onProbation() {
+	if st.said || !r.claimed.onProbation() {
 		if err := r.claimed.recordRunning(); err != nil {
 			return clock, err
 		}
 	} else {
-		r.claimed.silent.Store(false) // this write says so in the row, too
 		if err := st.recordBegin(n, true); err != nil {
 			return clock, st.mustRecord(err)
 		}
+		r.claimed.silent.Store(false) // this write has said so in the row, too
 	}
 	if err := st.mayKeep(); err != nil {
 		return clock, err
@@ -333,7 +330,7 @@ func (st *step) run(ctx context.Context, n int, b body) (a *attempt, payload []b
 		// The goroutine is ending (runtime.Goexit): nothing can be returned to
 		// the workflow, so the failure is recorded here.
 		end := telemetry.AttemptEnd{Number: n, At: time.Now(), Outcome: telemetry.OutcomeStopped, Err: ErrGoexit}
-		if r.dead.Load() == nil {
+		if r.dead.Load() == nil || st.pausing() {
 			end.Outcome = telemetry.OutcomeFailed
 			end = end.Settled(notOfStep(st.fail(a, ErrGoexit, "", 0)), true)
 			r.bodies.exited.Store(&a.key)

@@ -3,6 +3,7 @@ package durable_test
 import (
 	"context"
 	"errors"
+	"runtime"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -154,32 +155,159 @@ func TestNoBodyBeginsThatAPauseFoundBehindReconcile(t *testing.T) {
 	}
 }
 
-// The time of an attempt that waits for the lease does not run out before its body has begun.
+// The time of an attempt that waits for the lease does not run out before its body has begun, whoever has set the limit.
 func TestTheTimeOfAnAttemptDoesNotRunOutWhileItWaitsForTheLease(t *testing.T) {
-	inWorld(t, func(t *testing.T, w *world) {
-		bodies := 0
-		wf := durable.Define("w", func(ctx context.Context, _ int) (int, error) {
-			return durable.Retry(ctx, "ship", durable.Policy{MaxAttempts: 1, Timeout: 5 * time.Second}, func(ctx context.Context) (int, error) {
-				bodies++
-				return 7, ctx.Err()
+	const limit = 5 * time.Second
+	for name, c := range map[string]struct {
+		timeout time.Duration
+		around  func(ctx context.Context, next func(context.Context) error) error
+	}{
+		"Policy.Timeout": {timeout: limit, around: func(ctx context.Context, next func(context.Context) error) error { return next(ctx) }},
+		"a function of Around": {around: func(ctx context.Context, next func(context.Context) error) error {
+			ctx, stop := context.WithTimeout(ctx, limit)
+			defer stop()
+			return next(ctx)
+		}},
+		"a function of Around that waits for its context": {timeout: limit, around: waitsFor(func(ctx context.Context) <-chan struct{} { return ctx.Done() })},
+		"a function of Around that looks at its watch": {around: waitsFor(func(context.Context) <-chan struct{} {
+			over := make(chan struct{})
+			time.AfterFunc(limit, func() { close(over) })
+			return over
+		})},
+	} {
+		t.Run(name, func(t *testing.T) {
+			inWorld(t, func(t *testing.T, w *world) {
+				wf := durable.Define("w", func(ctx context.Context, _ int) (int, error) {
+					return durable.Retry(ctx, "ship", durable.Policy{MaxAttempts: 1, Timeout: c.timeout}, func(ctx context.Context) (int, error) {
+						return 7, ctx.Err()
+					})
+				})
+				o := with(wf)
+				waits := 0
+				o.Around = append(o.Around, func(ctx context.Context, _ durable.AttemptInfo, next func(context.Context) error) error {
+					if waits++; waits == 1 {
+						time.Sleep(2 * time.Second)
+					}
+					return c.around(ctx, next)
+				})
+				l := openLaptop(t, w, o)
+				start(t, w, wf, "r", 0)
+				pass(time.Second)
+				l.suspend()
+				pass(10 * time.Second)
+				l.offline.Store(false)
+				out, err := wait(t, w, wf, "r")
+				require.NoError(t, err)
+				require.Equal(t, 7, out)
+				require.Equal(t, 2, waits, "the attempt was made again")
 			})
 		})
-		o := with(wf)
-		waits := 0
-		o.Around = append(o.Around, func(ctx context.Context, _ durable.AttemptInfo, next func(context.Context) error) error {
-			if waits++; waits == 1 {
-				time.Sleep(2 * time.Second)
-			}
-			return next(ctx)
+	}
+}
+
+// waitsFor returns a function of Around that waits for next no longer than until a channel is closed.
+func waitsFor(over func(ctx context.Context) <-chan struct{}) func(ctx context.Context, next func(context.Context) error) error {
+	return func(ctx context.Context, next func(context.Context) error) error {
+		done := make(chan error, 1)
+		go func() { done <- next(ctx) }()
+		select {
+		case err := <-done:
+			return err
+		case <-over(ctx):
+			return errors.New("it takes too long")
+		}
+	}
+}
+
+// It is not on record that a body of Once, or of a long operation, begins, while the lease keeps it from beginning: what
+// stops its run then would leave a body that has not run unknown.
+func TestNoBeginningIsOnRecordWhileTheLeaseKeepsABodyFromIt(t *testing.T) {
+	stops := map[string]func(t *testing.T, w *world, o durable.Options){
+		"pause": func(t *testing.T, w *world, _ durable.Options) {
+			require.NoError(t, w.eng.Pause(w.ctx(), "r", "lunch"))
+		},
+		"cancel": func(t *testing.T, w *world, _ durable.Options) {
+			require.NoError(t, w.eng.Cancel(w.ctx(), "r", "no"))
+			w.eventually("r", store.Cancelled)
+		},
+		"close":   func(t *testing.T, w *world, o durable.Options) { require.NoError(t, w.eng.Close()) },
+		"kill":    func(t *testing.T, w *world, o durable.Options) { w.crash(); w.expire() },
+		"nothing": func(*testing.T, *world, durable.Options) {},
+	}
+	for name, stop := range stops {
+		for _, once := range []bool{true, false} {
+			t.Run(map[bool]string{true: "Once, ", false: "a long operation, "}[once]+name, func(t *testing.T) {
+				inWorld(t, func(t *testing.T, w *world) {
+					var bodies atomic.Int64
+					body := func(context.Context) (int, error) { bodies.Add(1); return 7, nil }
+					wf := durable.Define("w", func(ctx context.Context, _ int) (int, error) {
+						if err := durable.Do(ctx, "pack", func(context.Context) error { time.Sleep(2 * time.Second); return nil }); err != nil {
+							return 0, err
+						}
+						if once {
+							return durable.Once(ctx, "ship", body)
+						}
+						return durable.Step(ctx, "ship", body, durable.LongOperation())
+					})
+					l := openLaptop(t, w, with(wf))
+					start(t, w, wf, "r", 0)
+					pass(1500 * time.Millisecond)
+					l.suspend()
+					pass(2 * time.Second)
+					require.Contains(t, w.story("r"), "step_completed pack")
+					stop(t, w, with(wf))
+					require.NotContains(t, w.story("r"), "step_started ship")
+					require.Zero(t, bodies.Load())
+					l.offline.Store(false)
+					switch name {
+					case "cancel":
+						return
+					case "pause":
+						pass(w.lease)
+						require.Zero(t, bodies.Load(), "it is paused")
+						require.NoError(t, w.eng.Unpause(w.ctx(), "r"))
+					case "close", "kill":
+						w.boot(t, with(wf))
+					}
+					out, err := wait(t, w, wf, "r")
+					require.NoError(t, err)
+					require.Equal(t, 7, out)
+					require.EqualValues(t, 1, bodies.Load())
+				})
+			})
+		}
+	}
+}
+
+// A body that ends its goroutine while its run is being paused has failed, like one that returns an error.
+func TestABodyThatEndsItsGoroutineInAPauseHasFailed(t *testing.T) {
+	for _, once := range []bool{false, true} {
+		t.Run(map[bool]string{true: "Once", false: "a step"}[once], func(t *testing.T) {
+			inWorld(t, func(t *testing.T, w *world) {
+				bodies := 0
+				body := func(context.Context) (int, error) {
+					bodies++
+					time.Sleep(2 * time.Second)
+					runtime.Goexit()
+					return 0, nil
+				}
+				wf := durable.Define("w", func(ctx context.Context, _ int) (int, error) {
+					if once {
+						return durable.Once(ctx, "ship", body)
+					}
+					return durable.Step(ctx, "ship", body)
+				})
+				w.boot(t, with(wf))
+				start(t, w, wf, "r", 0)
+				pass(time.Second)
+				require.NoError(t, w.eng.Pause(w.ctx(), "r", "lunch"))
+				pass(2 * time.Second)
+				require.Contains(t, w.story("r"), "step_failed ship 1")
+				require.NoError(t, w.eng.Unpause(w.ctx(), "r"))
+				_, err := wait(t, w, wf, "r")
+				require.ErrorIs(t, err, durable.ErrGoexit)
+				require.Equal(t, 1, bodies)
+			})
 		})
-		l := openLaptop(t, w, o)
-		start(t, w, wf, "r", 0)
-		pass(time.Second)
-		l.suspend()
-		pass(10 * time.Second)
-		l.offline.Store(false)
-		out, err := wait(t, w, wf, "r")
-		require.NoError(t, err)
-		require.Equal(t, 7, out)
-	})
+	}
 }

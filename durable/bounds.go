@@ -22,15 +22,15 @@ type bounds struct {
 	stop   func() bool
 }
 
-// mayBegin waits until the body of a may begin, after what may have taken long, or returns why it may not.
-func (a *attempt) mayBegin() error {
-	_, limited := a.Context.Deadline()
-	waits := limited && !a.scope.run.eng.heart.Lease.Holds(time.Now())
+// mayBegin waits until the body of a may begin with ctx, after what may have taken long, or returns why it may not.
+func (a *attempt) mayBegin(ctx context.Context) error {
+	waits := !a.scope.run.eng.heart.Lease.Holds(time.Now())
+	a.vain.Store(waits) // before: a function of Around may not wait as long
 	if err := a.step.awaitLease(); err != nil {
 		a.barred.Store(true)
 		return err
 	}
-	if waits || a.term.Over() {
+	if _, limited := ctx.Deadline(); limited && waits || a.term.Over() {
 		a.vain.Store(true)
 		return ErrLeaseExpired // not an outcome: a later attempt has a context that has not ended, and all of its time
 	}
@@ -64,7 +64,7 @@ func (st *step) barred() error {
 func (st *step) goesOn() bool {
 	r := st.call.scope.run
 	d := r.dead.Load()
-	return st.once && !st.begun() && r.stop.cause() == nil && r.ctx.Err() == nil && d != nil && (d.kind == deathPaused || d.kind == deathShutdown || d.kind == deathParked)
+	return st.once && st.said && !st.begun() && r.stop.cause() == nil && r.ctx.Err() == nil && d != nil && (d.kind == deathPaused || d.kind == deathShutdown || d.kind == deathParked)
 }
 
 // bound returns the bounds of the body, and makes them when they are first needed.

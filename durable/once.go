@@ -80,7 +80,7 @@ func Once[T any](ctx context.Context, name string, fn func(ctx context.Context) 
 				return v, nil
 			}
 		}
-		if err := a.mayBegin(); err != nil { // the last thing before: whoever has the run now may begin it, or has asked, too
+		if err := a.mayBegin(ctx); err != nil { // the last thing before: whoever has the run now may begin it, or has asked, too
 			a.idle = true
 			return v, err
 		}

@@ -47,9 +47,12 @@ func (st *step) record() (at store.Time, renewed bool, err error) {
 	return at, renewed, nil
 }
 
-// recordBegin records that a body is about to run.
+// recordBegin records that a body is about to run, once the lease lets it: what is stopped, or killed, before that has not begun.
 func (st *step) recordBegin(n int, probation bool) error {
 	r := st.call.scope.run
+	if err := st.awaitLease(); err != nil {
+		return err
+	}
 	if err := st.mayKeep(); err != nil {
 		return err
 	}
@@ -110,5 +113,5 @@ func (st *step) renew() {
 	c := &st.call
 	c.scope, c.ordinal, c.draws, c.placed, c.limited, c.undoable = nil, 0, 0, false, false, false // key and name are set by every call
 	st.relaxed, st.long, st.once, st.cutOff, st.unseen, st.reusable = false, false, false, false, false, false
-	st.tried, st.start = false, 0
+	st.tried, st.said, st.start = false, false, 0
 }
