@@ -112,7 +112,7 @@ func (st *step) attempts(ctx context.Context, b body) error {
 		if n, wait, err = st.endBadly(ctx, a, payload, took, err); err != nil {
 			return err
 		}
-		st.said = onRecord && a.idle && n == a.number // a body of Once that was kept from beginning begins yet
+		st.said = onRecord && (a.idle || st.tx != nil) && n == a.number // a transaction may be made a hundred times; a body of Once begins yet
 	}
 }
 
