@@ -20,7 +20,7 @@ func WithCut(data []byte, b *store.Branch, sum uint32) ([]byte, error) {
 // branchOf returns the branch that e says it begins, by what was decoded of it; ok is false
 // if it begins none, or if an earlier version of this library has recorded it.
 func branchOf(e *store.Event, said any) (b store.Branch, ok bool) {
-	if !beginsBranch(e.Type) {
+	if !BeginsBranch(e.Type) {
 		return b, false
 	}
 	b = store.Branch{N: e.Branch}

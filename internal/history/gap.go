@@ -23,7 +23,7 @@ type hole struct {
 // turned returns the branch to which, as an event says, the run has turned in the act that recorded the event. An
 // event that does not say so was never part of such an act: it is on a branch to which the run never turned (D1).
 func turned(e *store.Event) (to int32, ok bool) {
-	if !beginsBranch(e.Type) {
+	if !BeginsBranch(e.Type) {
 		return 0, false
 	}
 	said, err := Decode(e)

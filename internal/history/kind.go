@@ -79,8 +79,8 @@ func (e *FutureEventError) Error() string {
 	return fmt.Sprintf("an event of type %q is from a newer version of this library: use a newer program", e.Type)
 }
 
-// beginsBranch reports whether events of this type may be the first of a branch.
-func beginsBranch(t store.Type) bool {
+// BeginsBranch reports whether events of this type may be the first of a branch.
+func BeginsBranch(t store.Type) bool {
 	switch t {
 	case store.JumpActivated, store.Edited, store.WorkflowRecovered, store.WorkflowStarted:
 		return true

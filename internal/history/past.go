@@ -77,7 +77,7 @@ func (w Wait) Wants(m *store.Message, own string) bool {
 
 // Add files one event. Scopes has its call once filing.done is called.
 func (p *Past) Add(e *store.Event) error {
-	if p.Created.Seq != 0 && e.Branch != p.branch && !beginsBranch(e.Type) {
+	if p.Created.Seq != 0 && e.Branch != p.branch && !BeginsBranch(e.Type) {
 		return fmt.Errorf("branch %d begins with it, and not with the event that made the branch", e.Branch)
 	}
 	p.branch = e.Branch

@@ -32,7 +32,7 @@ func Read(runID string, events iter.Seq2[store.Event, error], sizeHint int) (*Pa
 		if e.Seq == before.Seq+1 && sealing.Seal(runID, before.Sum, &e) != e.Sum {
 			return nil, &Damage{RunID: runID, Seq: e.Seq, Err: fmt.Errorf("its checksum does not fit: it, or the event before it, was changed")}
 		}
-		if e.Branch != before.Branch && beginsBranch(e.Type) && e.Seq != before.Seq+1 && !isWhole(runID, &e) {
+		if e.Branch != before.Branch && BeginsBranch(e.Type) && e.Seq != before.Seq+1 && !isWhole(runID, &e) {
 			return nil, &Damage{RunID: runID, Seq: e.Seq, Err: errFirstChanged}
 		}
 		if err := p.Add(&e); err != nil {
