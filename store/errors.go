@@ -23,6 +23,9 @@ var (
 	ErrCorrupt     = errors.New("store: stored data is damaged")
 	ErrUnsupported = errors.New("store: this store cannot do that")
 	ErrSchema      = errors.New("store: schema not usable")
+	// ErrReadOnly: the store cannot be written to, or was opened to be looked at alone. It stands in
+	// the middle of a sentence.
+	ErrReadOnly = errors.New("takes no writes")
 )
 
 // NotFoundError names the run that does not exist.

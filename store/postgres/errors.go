@@ -114,7 +114,7 @@ func described(what string, err error) error {
 	switch f, code := faultOf(err), sqlState(err); {
 	case errors.Is(err, store.ErrTooLarge), errors.Is(err, store.ErrInvalid): // they say all
 	case code == "25006", code == "0A000" && routineOf(err) == "call_bool_check_hook": // a write, or a transaction that may write
-		return fmt.Errorf("postgres: %s: the server takes no writes, because it is a standby or is set read-only: name the one that takes them, or all of them with target_session_attrs=read-write: %w", what, err)
+		return fmt.Errorf("postgres: %s: the server %w, because it is a standby or is set read-only: name the one that takes them, or all of them with target_session_attrs=read-write: %w", what, store.ErrReadOnly, err)
 	case f == faultData:
 		return fmt.Errorf("postgres: %s: the database refuses a value: %w: %w", what, store.ErrInvalid, err)
 	case f == faultLost, f == faultBusy:

@@ -15,6 +15,9 @@ var _ store.Maintainer = (*Store)(nil)
 // in its own time. The role must own the tables. Returning space to the disk takes
 // VACUUM FULL, which locks a table throughout; that is left to the operator.
 func (s *Store) Maintain(ctx context.Context) error {
+	if err := s.opts.writes(); err != nil {
+		return described("maintain", err)
+	}
 	if err := s.enter(ctx); err != nil {
 		return err
 	}

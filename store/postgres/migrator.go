@@ -23,7 +23,7 @@ var (
 )
 
 // OpenSchema connects to the database of a connection string. It changes
-// nothing yet. Of the Options, only Schema and NoMigrationBackup matter.
+// nothing yet. Of the Options, only Schema, NoMigrationBackup and ReadOnly matter.
 func OpenSchema(dsn string, o Options) (*Schema, error) {
 	dsn, err := complete(dsn)
 	if err != nil {
@@ -40,6 +40,7 @@ func OpenSchema(dsn string, o Options) (*Schema, error) {
 	if err == nil {
 		ctx, cancel := context.WithTimeout(context.Background(), openTimeout)
 		defer cancel()
+		o.ReadOnly = true // nothing is written yet
 		err = s.locate(ctx, o)
 	}
 	if err != nil {
@@ -50,6 +51,16 @@ func OpenSchema(dsn string, o Options) (*Schema, error) {
 
 // Close closes the connections.
 func (sc *Schema) Close() error { return sc.s.Close() }
+
+// TakesWrites returns an error that matches store.ErrReadOnly if the server is a standby or set read-only.
+func (sc *Schema) TakesWrites(ctx context.Context) error {
+	var none bool
+	err := sc.s.db.GetContext(ctx, &none, "SELECT pg_catalog.current_setting('transaction_read_only') = 'on'")
+	if err == nil && none {
+		return fmt.Errorf("the server %w: it is a standby, or is set read-only", store.ErrReadOnly)
+	}
+	return described("ask whether it may be written to", err)
+}
 
 // Plan implements store.Migrator.
 func (sc *Schema) Plan(ctx context.Context) (p store.MigrationPlan, err error) {
@@ -90,6 +101,7 @@ func (s *Store) snapshot(ctx context.Context, readOnly bool, f func(*sqlx.Tx) er
 }
 
 func (s *Store) within(ctx context.Context, o *sql.TxOptions, f func(*sqlx.Tx) error) error {
+	o.ReadOnly = o.ReadOnly || s.opts.ReadOnly
 	tx, err := s.long.BeginTxx(ctx, o)
 	if err != nil {
 		return err

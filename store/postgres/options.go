@@ -1,6 +1,7 @@
 package postgres
 
 import (
+	"cmp"
 	"context"
 	"database/sql/driver"
 	"errors"
@@ -59,11 +60,15 @@ type Options struct {
 	// operators who have made a copy themselves (pg_dump): the copy needs as much
 	// disk as the data, time, and the right to create a schema.
 	NoMigrationBackup bool
+	// ReadOnly opens a store to be looked at, such as that of a standby: opening it changes nothing, and
+	// fails if the schema is not the one that this program needs. What would change something fails with
+	// store.ErrReadOnly, a heartbeat too, so no engine opens on it. There are neither notices nor presence.
+	ReadOnly bool
 
 	shared     bool                                            // the pool is the caller's
 	readers    int                                             // how many connections are kept for loads
 	silence    time.Duration                                   // for tests: replaces the constant
-	message    int                                             // the same
+	message    int                                             // the same: the longest statement, in bytes
 	migrations func([]sqlstore.Migration) []sqlstore.Migration // for tests: a future schema
 }
 
@@ -92,12 +97,7 @@ func OpenOptions(dsn string, o Options) (*Store, error) {
 		return nil, err
 	}
 	o.DSN = dsn
-	if o.Writers <= 0 {
-		o.Writers = defaultWriters
-	}
-	if o.silence == 0 {
-		o.silence = maxSilence
-	}
+	o.Writers, o.silence = cmp.Or(max(o.Writers, 0), defaultWriters), cmp.Or(o.silence, maxSilence)
 	db, err := connect(dsn, o.silence, interpreted(dsn, o.Pooled))
 	if err != nil {
 		return nil, err
@@ -218,22 +218,26 @@ func open(db, long *sqlx.DB, o Options) (*Store, error) {
 	return s, nil
 }
 
+// writes returns an error if nothing may be changed.
+func (o *Options) writes() error {
+	if o.ReadOnly {
+		return fmt.Errorf("the store was opened read-only and %w", store.ErrReadOnly)
+	}
+	return nil
+}
+
 func (o *Options) check(db *sqlx.DB) error {
 	if len(o.Schema) > 63 || strings.ContainsAny(o.Schema, "\"'\\\x00") {
 		return fmt.Errorf("postgres: Options.Schema %.80q: at most 63 bytes, no quotes or backslashes: %w", o.Schema, store.ErrInvalid)
 	}
-	if o.Writers <= 0 {
-		o.Writers = defaultWriters
-	}
+	o.Writers = cmp.Or(max(o.Writers, 0), defaultWriters)
 	if n := db.Stats().MaxOpenConnections; n > 0 && o.Writers > n-2 {
 		if n < 3 {
 			return fmt.Errorf("postgres: the database allows %d connections, the store needs at least 3: %w", n, store.ErrInvalid)
 		}
 		o.Writers = n - 2
 	}
-	if o.Transactions <= 0 {
-		o.Transactions = defaultTransactions
-	}
+	o.Transactions = cmp.Or(max(o.Transactions, 0), defaultTransactions)
 	if n := db.Stats().MaxOpenConnections; n > 0 && o.shared {
 		o.Transactions = min(o.Transactions, n-o.Writers-1) // one is left for reading
 	}
@@ -242,15 +246,8 @@ func (o *Options) check(db *sqlx.DB) error {
 		o.readers = min(o.readers, n-o.Writers-o.Transactions-1)
 	}
 	d := store.DefaultLimits()
-	if o.Limits.Payload <= 0 {
-		o.Limits.Payload = d.Payload
-	}
-	if o.Limits.Batch <= 0 {
-		o.Limits.Batch = d.Batch
-	}
-	if o.Limits.Changes <= 0 {
-		o.Limits.Changes = d.Changes
-	}
+	l := &o.Limits
+	l.Payload, l.Batch, l.Changes = cmp.Or(max(l.Payload, 0), d.Payload), cmp.Or(max(l.Batch, 0), d.Batch), cmp.Or(max(l.Changes, 0), d.Changes)
 	if n := max(o.Limits.Payload, o.Limits.Batch); n > maxLimit {
 		return fmt.Errorf("postgres: Options.Limits of %d bytes: PostgreSQL takes no more than %d at a time: %w", n, maxLimit, store.ErrInvalid)
 	}

@@ -2,6 +2,7 @@ package postgres
 
 import (
 	"context"
+	"database/sql"
 	"fmt"
 	"time"
 
@@ -14,7 +15,7 @@ import (
 // gives each transaction a different server session. If so, session locks and
 // settings are shared with other clients, and a prepared statement may be
 // missing or, worse, be another program's statement of the same name.
-func checkSessions(ctx context.Context, db *sqlx.DB, pooled bool) error {
+func checkSessions(ctx context.Context, db *sqlx.DB, o *Options) error {
 	a, err := db.Connx(ctx)
 	if err != nil {
 		return fmt.Errorf("postgres: open: %w", err)
@@ -35,7 +36,7 @@ func checkSessions(ctx context.Context, db *sqlx.DB, pooled bool) error {
 		return unprepared(err)
 	}
 	// A pooler hands out the most recently returned session next.
-	tx, err := b.BeginTxx(ctx, nil)
+	tx, err := b.BeginTxx(ctx, &sql.TxOptions{ReadOnly: o.ReadOnly})
 	if err != nil {
 		return described("open", err) // a standby refuses a transaction that may write
 	}
@@ -46,7 +47,7 @@ func checkSessions(ctx context.Context, db *sqlx.DB, pooled bool) error {
 	if mine != other {
 		return nil
 	}
-	if !pooled {
+	if !o.Pooled {
 		return fmt.Errorf("postgres: open: the connections go through a pooler that gives each transaction another session, such as PgBouncer in transaction mode: "+
 			"set Options.Pooled, or connect to the server itself: %w", store.ErrInvalid)
 	}

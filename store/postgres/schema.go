@@ -92,7 +92,7 @@ func (s *Store) prepare(ctx context.Context, o Options) error {
 		return fmt.Errorf("postgres: open: %w", err)
 	}
 	s.database.Store(&name)
-	if o.Schema != "" {
+	if o.Schema != "" && !o.ReadOnly {
 		if err := s.createSchema(ctx); err != nil {
 			return err
 		}
@@ -100,7 +100,7 @@ func (s *Store) prepare(ctx context.Context, o Options) error {
 	err = s.migrations.Check(ctx, s.db, manual)
 	e, ok := errors.AsType[*store.SchemaError](err)
 	switch {
-	case ok && e.Have < e.Know && (e.Have == 0 || !o.ManualMigrations):
+	case ok && e.Have < e.Know && (e.Have == 0 || !o.ManualMigrations) && !o.ReadOnly:
 		// It has no deadline, however long its backup takes: cut short, it would
 		// never finish.
 		_, err = s.migrate(context.WithoutCancel(ctx))
@@ -131,7 +131,7 @@ func (s *Store) locate(ctx context.Context, o Options) error {
 	default:
 		return fmt.Errorf("postgres: open: no schema of the search path exists: check its name, or set Options.Schema to have it made: %w", store.ErrInvalid)
 	}
-	if err := checkSessions(ctx, s.db, o.Pooled); err != nil {
+	if err := checkSessions(ctx, s.db, &o); err != nil {
 		return err
 	}
 	rename := forServer(s.genuine, qualified(s.schema))
@@ -193,7 +193,10 @@ func writes(sql string) bool {
 // looking into the schema. IF NOT EXISTS alone fails when two processes create the
 // schema at once; the second check then finds it.
 func (s *Store) createSchema(ctx context.Context) error {
-	var err error
+	err := s.opts.writes()
+	if err != nil {
+		return described("make the schema", err)
+	}
 	for range 3 {
 		var exists bool
 		if err := s.db.GetContext(ctx, &exists, "SELECT EXISTS (SELECT 1 FROM pg_namespace WHERE nspname = $1)", s.schema); err != nil {

@@ -236,6 +236,9 @@ func (w *wire) stmt(name string) (driver.Stmt, error) {
 	if st := w.ses.stmts[name]; st != nil {
 		return st, nil
 	}
+	if err := w.store.opts.writes(); err != nil && !w.store.reads[name] {
+		return nil, err
+	}
 	st, err := w.dc.(driver.ConnPrepareContext).PrepareContext(context.Background(), w.store.sql.Text(name))
 	if err != nil {
 		if faultOf(err) == faultLost {
@@ -342,7 +345,7 @@ func (w *wire) query(name string, row func([]driver.Value) error, args ...driver
 // begin opens a transaction. The rules for locks and appends are designed for READ
 // COMMITTED.
 func (w *wire) begin() error {
-	tx, err := w.dc.(driver.ConnBeginTx).BeginTx(context.Background(), driver.TxOptions{Isolation: driver.IsolationLevel(sql.LevelReadCommitted)})
+	tx, err := w.dc.(driver.ConnBeginTx).BeginTx(context.Background(), driver.TxOptions{Isolation: driver.IsolationLevel(sql.LevelReadCommitted), ReadOnly: w.store.opts.ReadOnly})
 	if err != nil {
 		if faultOf(err) == faultLost {
 			w.broken = true
@@ -396,8 +399,8 @@ func (s *Store) fits(name string, args []driver.Value) error {
 			n += 2 * len(a) // in hexadecimal
 		}
 	}
-	if n > s.message {
-		return fmt.Errorf("%s: a statement of %d MB, PostgreSQL takes %d MB at a time: %w", name, n>>20, s.message>>20, store.ErrTooLarge)
+	if n > s.opts.message {
+		return fmt.Errorf("%s: a statement of %d MB, PostgreSQL takes %d MB at a time: %w", name, n>>20, s.opts.message>>20, store.ErrTooLarge)
 	}
 	return nil
 }

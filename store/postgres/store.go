@@ -32,8 +32,7 @@ type Store struct {
 	reads        map[string]bool // names of statements that change nothing
 	migrations   *sqlstore.Migrator
 	limits       store.Limits
-	lanes        int  // Options.Lanes
-	message      int  // the longest statement, in bytes
+	opts         Options
 	genuine      bool // the server is PostgreSQL itself
 	sessionLocks bool // and there is no pooler in front of it
 	presence     bool
@@ -70,7 +69,8 @@ var (
 )
 
 func newStore(db *sqlx.DB, o Options) *Store {
-	s := &Store{db: db, long: db, limits: o.Limits, lanes: o.Lanes, message: cmp.Or(o.message, maxMessage), closing: make(chan struct{})}
+	o.message = cmp.Or(o.message, maxMessage)
+	s := &Store{db: db, long: db, limits: o.Limits, opts: o, closing: make(chan struct{})}
 	setup := sessionSettings
 	if o.Pooled {
 		setup = ""
@@ -82,7 +82,7 @@ func newStore(db *sqlx.DB, o Options) *Store {
 	}
 	s.txs = newTransactions(db, o.Transactions)
 	s.notices = newNotices(s)
-	if o.DSN != "" && !o.Pooled {
+	if o.DSN != "" && !o.Pooled && !o.ReadOnly {
 		s.listener = newListener(s, o.DSN)
 	}
 	s.presence = s.listener != nil && !o.NoPresence
@@ -104,7 +104,7 @@ func genuine(version string) bool {
 }
 
 // ParallelCommits implements store.Parallel; see Options.Lanes.
-func (s *Store) ParallelCommits() int { return min(max(s.lanes, 1), cap(s.writers.permits)) }
+func (s *Store) ParallelCommits() int { return min(max(s.opts.Lanes, 1), cap(s.writers.permits)) }
 
 // enter lets a call begin; the caller must call s.calls.Done.
 func (s *Store) enter(ctx context.Context) error {
@@ -151,11 +151,7 @@ func (s *Store) Limits() store.Limits { return s.limits }
 
 // Counts implements store.Meter.
 func (s *Store) Counts() store.Counts {
-	return store.Counts{
-		Statements: s.counts.statements.Load(),
-		Reads:      s.counts.reads.Load(),
-		Commits:    s.counts.commits.Load(),
-	}
+	return store.Counts{Statements: s.counts.statements.Load(), Reads: s.counts.reads.Load(), Commits: s.counts.commits.Load()}
 }
 
 func (s *Store) count(name string) {

@@ -87,7 +87,7 @@ func (s *Store) BeginTx(ctx context.Context) (_ store.Tx, err error) {
 	}
 	if t.conn, err = s.txs.db.Connx(ctx); err == nil {
 		// The context of the transaction would roll it back at any moment.
-		t.tx, err = t.conn.BeginTxx(context.Background(), &sql.TxOptions{Isolation: s.txs.level})
+		t.tx, err = t.conn.BeginTxx(context.Background(), &sql.TxOptions{Isolation: s.txs.level, ReadOnly: s.opts.ReadOnly})
 	}
 	if err != nil {
 		if t.conn != nil {

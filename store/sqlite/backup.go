@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/holdfast-dev/holdfast/store"
+	"github.com/holdfast-dev/holdfast/store/sqlite/internal/ondisk"
 )
 
 var _ store.Backuper = (*Store)(nil)
@@ -55,9 +56,18 @@ func (sc *Schema) Backup(ctx context.Context, to string) error {
 	} else if !there {
 		return fmt.Errorf("sqlite: back up: there is no file %s: %w", sc.name, fs.ErrNotExist)
 	}
-	source := dsn(sc.file, false, sc.opts.Synchronous, "_busy_timeout=5000")
+	source := sc.reading("_busy_timeout=5000")
 	copyTo := func(file string) error { return copyInto(ctx, source, file) }
 	return sc.fail("back up", copyAside(to, modeOf(sc.file, sc.opts.FileMode), copyTo))
+}
+
+// reading returns how to open the file for what only reads it. Where it cannot be written, nothing is made beside it.
+func (sc *Schema) reading(params ...string) string {
+	access := ondisk.Write
+	if sc.opts.ReadOnly || ondisk.Writable(sc.file) != nil {
+		access = ondisk.Read(sc.file)
+	}
+	return dsn(sc.file, access, sc.opts.Synchronous, params...)
 }
 
 func modeOf(file string, otherwise fs.FileMode) fs.FileMode {
@@ -136,7 +146,7 @@ func copyInto(ctx context.Context, source, file string) error {
 
 // copyPages is copyInto, page by page.
 func copyPages(source, file string) (err error) {
-	c, err := openConn(dsn(file, false, Full), new(counts))
+	c, err := openConn(dsn(file, ondisk.Write, Full), new(counts))
 	if err != nil {
 		return err
 	}
@@ -183,7 +193,7 @@ func copyBeforeMigration(ctx context.Context, file string, version int, at time.
 	if err := f.Close(); err != nil {
 		return "", err
 	}
-	if err := copyInto(ctx, dsn(file, false, Full, "_busy_timeout=5000"), name); err != nil {
+	if err := copyInto(ctx, dsn(file, ondisk.Write, Full, "_busy_timeout=5000"), name); err != nil {
 		_ = os.Remove(name)
 		return "", err
 	}

@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"syscall"
 
 	"github.com/mattn/go-sqlite3"
 
@@ -55,9 +56,11 @@ func fail(name, what string, err error, wrote bool) error {
 	case !ok:
 		return fmt.Errorf("sqlite: %s: %s: %w", name, what, err)
 	}
+	switch {
+	case e.Code == sqlite3.ErrFull, e.Code == sqlite3.ErrIoErr && e.SystemErrno == syscall.ENOSPC && !wrote:
+		return fmt.Errorf("sqlite: %s: %s: the file %w: the disk is full or the file has reached its largest size; nothing was written; free some space and try again: %w", name, what, store.ErrReadOnly, err)
+	}
 	switch e.Code {
-	case sqlite3.ErrFull:
-		return fmt.Errorf("sqlite: %s: %s: the disk is full or the file has reached its largest size; nothing was written; free some space and try again: %w", name, what, err)
 	case sqlite3.ErrIoErr:
 		if wrote {
 			return fmt.Errorf("sqlite: %s: %s: the disk reported an error: %w: %w", name, what, err, store.ErrUnknown)
@@ -66,7 +69,7 @@ func fail(name, what string, err error, wrote bool) error {
 	case sqlite3.ErrCorrupt, sqlite3.ErrNotADB:
 		return fmt.Errorf("sqlite: %s: %s: run PRAGMA integrity_check, and restore a backup if it reports damage: %w: %w", name, what, err, store.ErrCorrupt)
 	case sqlite3.ErrReadonly, sqlite3.ErrPerm, sqlite3.ErrCantOpen, sqlite3.ErrAuth:
-		return fmt.Errorf("sqlite: %s: %s: the process must be able to write the file and its directory: %w", name, what, err)
+		return fmt.Errorf("sqlite: %s: %s: the process must be able to write the file and its directory; to look at it, copy it and its -wal to where that is so: %w", name, what, err)
 	case sqlite3.ErrConstraint, sqlite3.ErrMismatch, sqlite3.ErrRange:
 		return fmt.Errorf("sqlite: %s: %s: the schema does not allow this: %w: %w", name, what, err, store.ErrInvalid)
 	case sqlite3.ErrTooBig:

@@ -109,7 +109,7 @@ func (s *Store) Beat(ctx context.Context, e store.Executor) (store.Pulse, error)
 	// Take the lock before the row becomes visible, so that no observer finds the
 	// lock free and believes that an executor is dead which has only just started.
 	presence := ""
-	if !e.Leaving {
+	if !e.Leaving && !s.opts.ReadOnly {
 		presence = s.presence.hold(e.ID)
 	}
 	said := sqlstore.ExecutorRow{
@@ -142,7 +142,7 @@ func (s *Store) checkFiles(ctx context.Context) error {
 		return err
 	}
 	defer s.leave()
-	return s.files.look()
+	return s.files.Look()
 }
 
 // skew returns how far another executor's clock is known to be ahead of this

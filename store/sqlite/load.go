@@ -210,7 +210,7 @@ func (s *Store) chunk(ctx context.Context, q *query, after, before int64, most i
 	case err != nil:
 		return nil, false, s.fail("read events", err, false)
 	}
-	return into, false, nil
+	return into, false, s.files.Gone()
 }
 
 func rawQuery(dc any, text string, each func([]driver.Value) error, args ...any) (err error) {

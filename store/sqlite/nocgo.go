@@ -37,3 +37,6 @@ func (*Schema) Backup(context.Context, string) error { return errNoCgo }
 
 // Close is never called.
 func (*Schema) Close() error { return errNoCgo }
+
+// TakesWrites returns the error of OpenSchema.
+func (*Schema) TakesWrites(context.Context) error { return errNoCgo }

@@ -61,7 +61,7 @@ func OpenOptions(path string, o Options) (*Store, error) {
 		return nil, err
 	}
 	s := &Store{
-		name: path, memory: path == ":memory:", opts: o, limits: store.DefaultLimits(),
+		name: path, memory: path == ":memory:" && !o.ReadOnly, opts: o, limits: store.DefaultLimits(),
 		writer: make(chan *conn, 1), closing: make(chan struct{}), updates: make(map[string]*query),
 	}
 	if s.q, err = loadQueries(o); err != nil {
@@ -71,8 +71,11 @@ func OpenOptions(path string, o Options) (*Store, error) {
 	if s.memory {
 		// One database per handle, known to SQLite by this name.
 		file = "/holdfast-" + rand.Text()
-	} else if file, err = prepareFile(path, o.FileMode); err != nil {
+	} else if file, err = prepareFile(path, &o); err != nil {
 		return nil, err
+	}
+	if o.ReadOnly {
+		s.files.Reading(file)
 	}
 	s.file = file
 	s.dsn = s.connect(file, "_txlock=immediate", "_busy_timeout=0", "_cache_size=-16384")
@@ -81,7 +84,7 @@ func OpenOptions(path string, o Options) (*Store, error) {
 	}
 	s.presence = newPresence(file, s.memory || o.NoPresence)
 	s.turns.init(file, s.memory)
-	s.listeners.init(file, s.memory || o.Watch < 0)
+	s.listeners.init(file, s.memory || o.ReadOnly || o.Watch < 0)
 	return s, nil
 }
 
@@ -94,8 +97,10 @@ func (s *Store) connectAll(file string) error {
 	ctx, cancel := context.WithTimeout(context.Background(), openWait)
 	defer cancel()
 	c := &conn{stmts: make(map[*query]sqliteStmt), counts: &s.counts}
-	if err := s.whileBusy(ctx, func() error { return s.reopen(c) }); err != nil {
-		return s.fail("open", err, false)
+	if !s.opts.ReadOnly {
+		if err := s.whileBusy(ctx, func() error { return s.reopen(c) }); err != nil {
+			return s.fail("open", err, false)
+		}
 	}
 	s.writer <- c
 	if err := s.migrate(ctx); err != nil {
@@ -106,7 +111,7 @@ func (s *Store) connectAll(file string) error {
 	readers.SetMaxIdleConns(s.opts.Readers)
 	s.readers = readers
 	if !s.memory {
-		s.files.opened(file)
+		s.files.Opened(file)
 	}
 	return nil
 }
@@ -127,17 +132,16 @@ func (s *Store) discard() error {
 
 // connect returns the DSN of one kind of connection.
 func (s *Store) connect(file string, params ...string) string {
-	return dsn(file, s.memory, s.opts.Synchronous, params...)
+	access := s.files.Access()
+	if s.memory {
+		access = "vfs=memdb"
+	}
+	return dsn(file, access, s.opts.Synchronous, params...)
 }
 
-func dsn(file string, memory bool, synchronous Synchronous, params ...string) string {
+func dsn(file, access string, synchronous Synchronous, params ...string) string {
 	// Unless told otherwise, the driver sets synchronous=NORMAL.
-	params = append(params, "_synchronous="+synchronous.String(), "_mutex=no")
-	if memory {
-		params = append(params, "vfs=memdb")
-	} else {
-		params = append(params, "mode=rw")
-	}
+	params = append(params, "_synchronous="+synchronous.String(), "_mutex=no", access)
 	u := url.URL{Path: filepath.ToSlash(file)}
 	p := u.EscapedPath()
 	if runtime.GOOS == "windows" && !strings.HasPrefix(p, "/") {
@@ -184,7 +188,7 @@ var creating sync.Mutex
 
 // prepareFile returns the path under which every handle knows the file. If need be it
 // creates the file, so that only its owner can read it; the WAL inherits the mode.
-func prepareFile(path string, mode fs.FileMode) (string, error) {
+func prepareFile(path string, o *Options) (string, error) {
 	if err := plainPath(path); err != nil {
 		return "", err
 	}
@@ -194,16 +198,10 @@ func prepareFile(path string, mode fs.FileMode) (string, error) {
 	}
 	creating.Lock()
 	defer creating.Unlock()
-	// O_EXCL, because opening and closing a file that SQLite has open in this
-	// process would drop SQLite's locks on it (POSIX).
-	f, err := os.OpenFile(abs, os.O_CREATE|os.O_EXCL|os.O_RDWR, mode)
-	switch {
-	case err == nil:
-		if err := f.Close(); err != nil {
+	if !o.ReadOnly {
+		if err := create(abs, o.FileMode); err != nil && !errors.Is(err, fs.ErrExist) {
 			return "", fmt.Errorf("sqlite: create %s: %w", path, err)
 		}
-	case !errors.Is(err, fs.ErrExist):
-		return "", fmt.Errorf("sqlite: create %s: %w", path, err)
 	}
 	real, err := resolve(abs)
 	if err != nil {
@@ -215,6 +213,16 @@ func prepareFile(path string, mode fs.FileMode) (string, error) {
 		return "", fmt.Errorf("sqlite: %s is a directory: %w", path, store.ErrInvalid)
 	}
 	return real, nil
+}
+
+// create uses O_EXCL, because opening and closing a file that SQLite has open in this
+// process would drop SQLite's locks on it (POSIX).
+func create(file string, mode fs.FileMode) error {
+	f, err := os.OpenFile(file, os.O_CREATE|os.O_EXCL|os.O_RDWR, mode)
+	if err != nil {
+		return err
+	}
+	return f.Close()
 }
 
 // plainPath refuses a string that is not a file path.

@@ -74,8 +74,21 @@ type Options struct {
 	// the file does not shrink. It does not affect an existing file; "PRAGMA
 	// auto_vacuum = INCREMENTAL; VACUUM;" changes that.
 	GiveBack bool
+	// ReadOnly opens a store to be looked at, such as a file that this process may not write, or one on a
+	// full disk: nothing is written, and where no program has the file open, nothing is made beside it.
+	// Opening fails if there is no file, or if its schema is not the one that this program needs. What would
+	// change something fails with store.ErrReadOnly, a heartbeat too, so no engine opens on it.
+	ReadOnly bool
 
 	migrations func([]sqlstore.Migration) []sqlstore.Migration // for tests: a future schema
+}
+
+// writes returns an error if nothing may be changed.
+func (o *Options) writes() error {
+	if o.ReadOnly {
+		return fmt.Errorf("the store was opened read-only and %w", store.ErrReadOnly)
+	}
+	return nil
 }
 
 func (o Options) withDefaults() (Options, error) {

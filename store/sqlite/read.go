@@ -48,7 +48,7 @@ func (s *Store) read(ctx context.Context, what string, fn func(*sqlx.Tx) error) 
 		}
 		return s.fail(what, err, false)
 	}
-	return nil
+	return s.files.Gone()
 }
 
 // selectAll reads all rows of a query into *dest.

@@ -3,6 +3,7 @@
 package sqlite
 
 import (
+	"cmp"
 	"context"
 	"database/sql/driver"
 	"errors"
@@ -13,6 +14,7 @@ import (
 	"github.com/jmoiron/sqlx"
 
 	"github.com/holdfast-dev/holdfast/store"
+	"github.com/holdfast-dev/holdfast/store/sqlite/internal/ondisk"
 )
 
 // aloneWait bounds how long Restore waits for others to close the file. That is
@@ -34,10 +36,10 @@ func (sc *Schema) Restore(ctx context.Context, from string) (kept string, err er
 	if err := plainPath(from); err != nil {
 		return "", err
 	}
-	if err := sc.checkBackup(ctx, from); err != nil {
+	if err := cmp.Or(sc.opts.writes(), sc.checkBackup(ctx, from)); err != nil {
 		return "", err
 	}
-	file, err := prepareFile(sc.name, sc.opts.FileMode)
+	file, err := prepareFile(sc.name, &sc.opts)
 	if err != nil {
 		return "", err
 	}
@@ -49,7 +51,7 @@ func (sc *Schema) Restore(ctx context.Context, from string) (kept string, err er
 	}
 	// The driver applies every parameter that it is given, so this DSN must not
 	// set journal mode WAL.
-	c, err := openConn(dsn(file, false, Full, "_busy_timeout=0"), new(counts))
+	c, err := openConn(dsn(file, ondisk.Write, Full, "_busy_timeout=0"), new(counts))
 	if err != nil {
 		return "", sc.fail("restore", err)
 	}
@@ -63,7 +65,7 @@ func (sc *Schema) Restore(ctx context.Context, from string) (kept string, err er
 	if err := ctx.Err(); err != nil {
 		return "", err
 	}
-	return kept, sc.fail("restore", replace(c, dsn(from, false, Full, "_query_only=1", "_busy_timeout=5000")))
+	return kept, sc.fail("restore", replace(c, dsn(from, ondisk.Write, Full, "_query_only=1", "_busy_timeout=5000")))
 }
 
 // checkBackup makes sure that a file is a sound store.
@@ -71,7 +73,7 @@ func (sc *Schema) checkBackup(ctx context.Context, from string) error {
 	if _, err := os.Stat(from); err != nil {
 		return fmt.Errorf("sqlite: restore from %s: %w", from, err)
 	}
-	return sc.with(dsn(from, false, Full, "_query_only=1", "_busy_timeout=5000"), func(db *sqlx.DB) error {
+	return sc.with(dsn(from, ondisk.Write, Full, "_query_only=1", "_busy_timeout=5000"), func(db *sqlx.DB) error {
 		var answer string
 		if err := db.GetContext(ctx, &answer, "PRAGMA integrity_check(1)"); err != nil {
 			return fail(from, "check the backup", err, false)
@@ -95,7 +97,7 @@ func (sc *Schema) checkBackup(ctx context.Context, from string) error {
 // comes next, which says so.
 func (sc *Schema) checkPlace(ctx context.Context, file string) error {
 	var tables, version int
-	err := sc.with(dsn(file, false, Full, "_query_only=1", "_busy_timeout=5000"), func(db *sqlx.DB) (err error) {
+	err := sc.with(dsn(file, ondisk.Write, Full, "_query_only=1", "_busy_timeout=5000"), func(db *sqlx.DB) (err error) {
 		if err := db.GetContext(ctx, &tables, "SELECT count(*) FROM sqlite_master"); err != nil {
 			return err
 		}

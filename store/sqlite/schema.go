@@ -15,6 +15,7 @@ import (
 
 	"github.com/holdfast-dev/holdfast/internal/sqlstore"
 	"github.com/holdfast-dev/holdfast/store"
+	"github.com/holdfast-dev/holdfast/store/sqlite/internal/ondisk"
 )
 
 // Schema gives access to the schema of a database file without a Store: to see
@@ -39,7 +40,7 @@ const manual = "call Migrate of sqlite.OpenSchema, which makes a backup first, o
 
 // OpenSchema returns the schema of the file at path. It reads and creates nothing
 // yet; a file that does not exist counts as one without a schema. Of the Options,
-// only Prefix, FileMode, Clock, Synchronous and NoMigrationBackup matter.
+// only Prefix, FileMode, Clock, Synchronous, NoMigrationBackup and ReadOnly matter.
 func OpenSchema(path string, o Options) (*Schema, error) {
 	o, err := o.withDefaults()
 	if err != nil {
@@ -74,7 +75,7 @@ func (sc *Schema) Plan(ctx context.Context) (p store.MigrationPlan, err error) {
 	if there, err := sc.exists(); err != nil {
 		return p, err
 	} else if there {
-		source = dsn(sc.file, false, sc.opts.Synchronous, "_query_only=1", "_busy_timeout=5000")
+		source = sc.reading("_query_only=1", "_busy_timeout=5000")
 	}
 	err = sc.with(source, func(db *sqlx.DB) error {
 		tx, err := db.BeginTxx(ctx, nil)
@@ -88,11 +89,16 @@ func (sc *Schema) Plan(ctx context.Context) (p store.MigrationPlan, err error) {
 	return p, sc.fail("plan a migration", err)
 }
 
+// TakesWrites returns an error that matches store.ErrReadOnly if this process may not write the file.
+func (sc *Schema) TakesWrites(context.Context) error {
+	return ondisk.Writable(sc.file)
+}
+
 // Migrate implements store.Migrator. The backup is a file beside the database,
 // named after the version it holds and the time, and ends in ".backup".
 // While the steps run, other writers wait.
 func (sc *Schema) Migrate(ctx context.Context) (m store.Migration, err error) {
-	file, err := prepareFile(sc.name, sc.opts.FileMode)
+	file, err := prepareFile(sc.name, &sc.opts)
 	if err != nil {
 		return m, err
 	}
@@ -102,7 +108,10 @@ func (sc *Schema) Migrate(ctx context.Context) (m store.Migration, err error) {
 // run migrates. It checks the context only while others hold the lock; once the
 // transaction has begun, a context that ended would cut it in two.
 func (sc *Schema) run(ctx context.Context, file string) (m store.Migration, err error) {
-	err = sc.with(dsn(file, false, sc.opts.Synchronous, "_txlock=immediate", "_busy_timeout=0"), func(db *sqlx.DB) error {
+	if err := sc.opts.writes(); err != nil {
+		return m, sc.fail("bring the schema up to date", err)
+	}
+	err = sc.with(dsn(file, ondisk.Write, sc.opts.Synchronous, "_txlock=immediate", "_busy_timeout=0"), func(db *sqlx.DB) error {
 		err := whileBusy(ctx, sc.stop, func() error {
 			m, err = sc.migrator(file).Run(context.WithoutCancel(ctx), db)
 			return err
@@ -178,14 +187,14 @@ func (s *Store) migrate(ctx context.Context) error {
 		})
 		return sc.fail("make the schema", err)
 	}
-	if !s.opts.ManualMigrations {
+	if !s.opts.ManualMigrations && !s.opts.ReadOnly {
 		_, err := sc.run(ctx, s.file)
 		return err
 	}
 	err := sc.with(s.connect(s.file, "_query_only=1", "_busy_timeout=5000"), func(db *sqlx.DB) error {
 		return sc.q.migrations.Check(ctx, db, manual)
 	})
-	if e, ok := errors.AsType[*store.SchemaError](err); ok && e.Have == 0 {
+	if e, ok := errors.AsType[*store.SchemaError](err); ok && e.Have == 0 && !s.opts.ReadOnly {
 		_, err = sc.run(ctx, s.file)
 		return err
 	}

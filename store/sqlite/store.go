@@ -11,6 +11,7 @@ import (
 	"github.com/jmoiron/sqlx"
 
 	"github.com/holdfast-dev/holdfast/store"
+	"github.com/holdfast-dev/holdfast/store/sqlite/internal/ondisk"
 )
 
 // Store keeps runs in a SQLite file. Any number of Stores, in one or several
@@ -43,7 +44,7 @@ type Store struct {
 	wal     wal
 	turns   turns
 
-	files     files
+	files     ondisk.Files
 	presence  *presence
 	sightings sightings
 	listeners listeners
@@ -115,7 +116,7 @@ func (s *Store) enter(ctx context.Context) error {
 		s.life.RUnlock()
 		return store.ErrClosed
 	}
-	if err := s.files.gone(); err != nil {
+	if err := s.files.Gone(); err != nil {
 		s.life.RUnlock()
 		return err
 	}
@@ -126,6 +127,9 @@ func (s *Store) leave() { s.life.RUnlock() }
 
 // take waits for the writer, as long as the context lives.
 func (s *Store) take(ctx context.Context) (*conn, error) {
+	if err := s.opts.writes(); err != nil {
+		return nil, s.fail("write", err, false)
+	}
 	var c *conn
 	select {
 	case c = <-s.writer:
@@ -146,7 +150,7 @@ func (s *Store) take(ctx context.Context) (*conn, error) {
 			return nil, s.fail("reopen after an error", err, false)
 		}
 		if !s.memory {
-			s.files.opened(s.file)
+			s.files.Opened(s.file)
 		}
 	}
 	return c, nil

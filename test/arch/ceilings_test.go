@@ -25,7 +25,7 @@ var (
 		"store":            {23, 3010, 4, 353, 55},
 		"store/memory":     {14, 1500, 5, 199, 42},
 		"store/sqlite":     {42, 7250, 25, 412, 45},
-		"store/postgres":   {45, 9240, 36, 494, 56},
+		"store/postgres":   {45, 9260, 36, 494, 56},
 
 		"cli/internal/show":   {14, 1000, 0, 190, 66},
 		"cli/internal/target": {11, 2600, 10, 540, 54},
