@@ -3,10 +3,10 @@ package cli
 import (
 	"errors"
 	"fmt"
-	"strings"
 
 	"github.com/spf13/cobra"
 
+	"github.com/holdfast-dev/holdfast/cli/internal/looking"
 	"github.com/holdfast-dev/holdfast/cli/internal/show"
 	"github.com/holdfast-dev/holdfast/cli/internal/target"
 	"github.com/holdfast-dev/holdfast/internal/count"
@@ -224,7 +224,7 @@ func diagnosis(c *invocation, list []check) error {
 
 // storeKind names a store for people.
 func storeKind(st store.Store) string {
-	kind, _, _ := strings.Cut(strings.TrimPrefix(fmt.Sprintf("%T", st), "*"), ".")
+	kind := looking.Kind(st)
 	if p := store.CapabilitiesOf(st).Presence; p != nil && p.PresenceKind() != "" {
 		kind += ", presence by " + p.PresenceKind()
 	}

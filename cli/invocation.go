@@ -146,16 +146,13 @@ func (c *invocation) openLocal(p target.Place) (*target.Local, error) {
 	if err != nil {
 		return nil, err
 	}
-	st, err := b.Open(c.ctx, p.Store)
+	l, why, err := target.Open(c.ctx, b.Open, b.Look, p.Store, c.commands)
 	if err != nil {
 		return nil, c.unreachable(p, err)
 	}
-	l, err := target.OpenLocal(c.ctx, st, c.commands)
-	if err != nil {
-		_ = st.Close()
-		return nil, c.unreachable(p, err)
+	if why != nil {
+		c.say("Only looking: %s", show.Escape(strings.ReplaceAll(why.Error(), p.Store, target.Mask(p.Store))))
 	}
-	c.done = append(c.done, func() { _ = st.Close() })
 	return l, nil
 }
 
@@ -191,7 +188,7 @@ func (c *invocation) backend(p target.Place) (Backend, error) {
 func (c *invocation) unreachable(p target.Place, err error) error {
 	f := c.explain(err)
 	switch f.Code {
-	case "internal", "unavailable", "not_found", "invalid", "damaged": // no run is damaged: the file is no store
+	case "internal", "unavailable", "not_found", "invalid", "damaged", "read_only": // no run is damaged: the file is no store
 		silent := f.Code == "unavailable"
 		f = &show.Failure{Code: "unavailable", Exit: ExitUnreachable, Err: err, Message: fmt.Sprintf("The store %s cannot be opened: %s", target.Mask(p.Store), strings.ReplaceAll(err.Error(), p.Store, target.Mask(p.Store))), Next: "Check " + p.From + "."}
 		if silent { // it was opened, and took no heartbeat

@@ -49,6 +49,7 @@ type desk struct {
 	t   *testing.T
 	dir string
 	env []string
+	as  *syscall.Credential // what sh runs as; nil: as the tests
 }
 
 func newDesk(t *testing.T, env ...string) *desk {
@@ -63,7 +64,7 @@ func newDesk(t *testing.T, env ...string) *desk {
 
 // with returns the same desk with more in the environment.
 func (d *desk) with(env ...string) *desk {
-	return &desk{d.t, d.dir, append(append([]string{}, d.env...), env...)}
+	return &desk{d.t, d.dir, append(append([]string{}, d.env...), env...), d.as}
 }
 
 // answer is what a command printed, and how it ended.
@@ -79,6 +80,9 @@ func (d *desk) sh(line string) answer {
 	defer stop()
 	cmd := exec.CommandContext(ctx, "sh", "-c", line)
 	cmd.Dir, cmd.Env = d.dir, d.env
+	if d.as != nil {
+		cmd.SysProcAttr = &syscall.SysProcAttr{Credential: d.as}
+	}
 	var out, errs bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &out, &errs
 	cmd.WaitDelay = time.Second // what it started may hold the pipes

@@ -19,6 +19,9 @@ type Backend struct {
 	// Open opens a store that exists. It must neither create one nor change its schema:
 	// looking at a store changes nothing.
 	Open func(ctx context.Context, dsn string) (store.Store, error)
+	// Look opens, with its option ReadOnly, a store that Open finds to take no writes (store.ErrReadOnly), or
+	// on which no engine opens; nil: such a store cannot be looked at.
+	Look func(ctx context.Context, dsn string) (store.Store, error)
 	// Schema opens the schema of a store, which may be older or newer than this
 	// program's; nil: this backend has none.
 	Schema func(dsn string) (Schema, error)

@@ -95,7 +95,7 @@ var rules = []rule{
 	{path: "client", modules: []string{otel}},
 	{path: "cli", ours: []string{"durable", "operate", "store", "client", "archive", "internal"}, modules: []string{cobra, pflag, term}},
 	{path: "cli/internal/show", ours: []string{"durable", "operate", "store", "internal"}, modules: []string{cobra, pflag, term, progressbar, sys}},
-	{path: "cli/internal/target", ours: []string{"cli/internal/show", "client", "durable", "operate", "store", "internal"}, modules: []string{yaml}},
+	{path: "cli/internal/target", ours: []string{"cli/internal/looking", "cli/internal/show", "client", "durable", "operate", "store", "internal"}, modules: []string{yaml}},
 	{path: "cli/internal/meant", modules: []string{cobra}},
 	{path: "cli/internal/shop", ours: []string{"cli", "durable", "operate", "dashboard", "store"}, modules: []string{cobra}, anyBackend: true},
 	{path: "cmd", ours: []string{"cli", "store"}, anyBackend: true},

@@ -128,8 +128,7 @@ func explainEdit(f *Failure, edit *operate.EditError, c *Commands) {
 	}
 }
 
-// explainKind is the rest of Explain: errors of a kind, and those that say what is
-// wrong with data.
+// explainKind is the rest of Explain: kinds of errors, and what is wrong with data.
 func explainKind(f *Failure, err error, c *Commands) *Failure {
 	var (
 		damaged    *durable.DamagedError
@@ -162,6 +161,10 @@ func explainKind(f *Failure, err error, c *Commands) *Failure {
 		if unreadable.Recorded == "json.RawMessage" && unreadable.Key != "" && unreadable.Wanted != "" { // as an edit records it
 			f.Next = "If an edit gave it, give one of type " + unreadable.Wanted + ": " + c.Self("checkpoints", "edit", unreadable.RunID, unreadable.Key) + " --value JSON\n" + f.Next
 		}
+	case errors.Is(err, store.ErrReadOnly):
+		refuse("read_only")
+		_, why, _ := strings.Cut(f.Message, store.ErrReadOnly.Error())
+		f.Message, f.Next = "The store takes no writes"+why, "It can be looked at. To change something, name the server that takes writes, or the file where it can be written."
 	case errors.Is(err, store.ErrCorrupt):
 		refuse("damaged")
 		f.Next = "Look at it: " + c.Self("checkpoints", "validate")

@@ -1,9 +1,15 @@
 package target
 
 import (
-	"github.com/holdfast-dev/holdfast/cli/internal/show"
+	"context"
+	"errors"
 	"net/url"
 	"strings"
+
+	"github.com/holdfast-dev/holdfast/cli/internal/looking"
+	"github.com/holdfast-dev/holdfast/cli/internal/show"
+	"github.com/holdfast-dev/holdfast/durable"
+	"github.com/holdfast-dev/holdfast/store"
 )
 
 // A Place names what a command acts on: a store, a server or, with neither, the engine
@@ -129,6 +135,48 @@ func (f *Flags) Words(getenv func(string) string) []string {
 		return []string{"--" + strings.ToLower(strings.TrimPrefix(name, "DURABLE_")), v}
 	}
 	return nil
+}
+
+// An Opener opens a store by its DSN.
+type Opener func(ctx context.Context, dsn string) (store.Store, error)
+
+// Open returns a target on a store, which is closed with it. A store that takes no writes, or on which no
+// engine opens, is opened by look, if there is one, to be looked at; why says what kept it from more.
+func Open(ctx context.Context, open, look Opener, dsn string, c *show.Commands) (l *Local, why, err error) {
+	if l, err = opened(ctx, open, dsn, c); err == nil {
+		return l, nil, nil
+	}
+	if look == nil || !errors.Is(err, store.ErrReadOnly) && !errors.Is(err, durable.ErrUnavailable) {
+		return nil, nil, err
+	}
+	l, failed := opened(ctx, func(ctx context.Context, dsn string) (store.Store, error) {
+		st, err := look(ctx, dsn)
+		if err != nil {
+			return nil, err
+		}
+		return looking.At(st), nil
+	}, dsn, c)
+	switch {
+	case failed == nil:
+		return l, err, nil
+	case errors.Is(failed, store.ErrSchema):
+		return nil, nil, failed
+	}
+	return nil, nil, err
+}
+
+func opened(ctx context.Context, open Opener, dsn string, c *show.Commands) (*Local, error) {
+	st, err := open(ctx, dsn)
+	if err != nil {
+		return nil, err
+	}
+	l, err := OpenLocal(ctx, st, c)
+	if err != nil {
+		_ = st.Close()
+		return nil, err
+	}
+	l.owned = st
+	return l, nil
 }
 
 // Unset returns the beginning of a command for a program that is to act on its own

@@ -29,12 +29,10 @@ type Local struct {
 	HasCode bool // the engine executes nothing, in a program that has code
 
 	commands *show.Commands
+	owned    store.Store // closed with it; nil: it is another's
 }
 
-var (
-	_ Target = (*Local)(nil)
-	_ Target = (*Remote)(nil)
-)
+var _, _ Target = (*Local)(nil), (*Remote)(nil)
 
 // Mounted returns a target on the store of the program's own engine.
 func Mounted(eng *durable.Engine, c *show.Commands) *Local {
@@ -51,10 +49,13 @@ func OpenLocal(ctx context.Context, st store.Store, c *show.Commands) (*Local, e
 	return &Local{commands: c, Engine: eng, Store: st}, nil
 }
 
-// Close closes the engine, unless it is the program's own.
+// Close closes the engine, unless it is the program's own, and the store if Open has opened it.
 func (l *Local) Close() {
 	if !l.Mounted {
 		_ = l.Engine.Close()
+	}
+	if l.owned != nil {
+		_ = l.owned.Close()
 	}
 }
 
@@ -396,12 +397,6 @@ const unawaitedPage = 1000
 func (l *Local) Branches(ctx context.Context, id string) ([]operate.BranchInfo, error) {
 	b, err := operate.On(l.Engine).Branches(ctx, id)
 	return b, l.Lost(id, err)
-}
-
-// Resume implements Target.
-func (l *Local) Resume(ctx context.Context, id string, o operate.ResumeOptions) (operate.Plan, error) {
-	p, err := operate.On(l.Engine).Resume(ctx, id, o)
-	return p, l.Lost(id, err)
 }
 
 // Cancel implements Target.

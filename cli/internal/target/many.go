@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/holdfast-dev/holdfast/cli/internal/looking"
 	"github.com/holdfast-dev/holdfast/cli/internal/show"
 	"github.com/holdfast-dev/holdfast/client"
 	"github.com/holdfast-dev/holdfast/durable"
@@ -20,8 +21,20 @@ type Which struct {
 	Statuses              []store.Status
 }
 
+// Resume implements Target.
+func (l *Local) Resume(ctx context.Context, id string, o operate.ResumeOptions) (operate.Plan, error) {
+	if err := looking.Refuses(l.Store); err != nil && !o.DryRun {
+		return operate.Plan{}, err
+	}
+	p, err := operate.On(l.Engine).Resume(ctx, id, o)
+	return p, l.Lost(id, err)
+}
+
 // ResumeAll implements Target.
 func (l *Local) ResumeAll(ctx context.Context, w Which, o operate.ResumeOptions, each func(id string, refused error)) error {
+	if err := looking.Refuses(l.Store); err != nil && !o.DryRun {
+		return err
+	}
 	f := store.Filter{IDs: w.IDs, Workflows: w.Workflows, Codes: w.Codes, Statuses: w.Statuses}
 	for plan, err := range operate.On(l.Engine).ResumeAll(ctx, f, o) {
 		if plan.RunID == "" && err != nil {
