@@ -149,9 +149,11 @@ func warnUnexecuted(c *invocation, t target.Target, s *target.Run) {
 	if !isLocal || s.Live || s.Terminal() || l.OthersMayTake(c.ctx, s) {
 		return
 	}
+	next := show.Escape(s.Starter()) + "."
 	if run := c.code(s); run != "" {
-		c.say("Nobody executes %s at the moment. Go on with: %s", show.Escape(s.ID), run)
+		next = "Go on with: " + run
 	}
+	c.say("Nobody executes %s at the moment. %s", show.Escape(s.ID), next)
 }
 
 // misspeltField refuses a value for a wait in which the name of a field is misspelt. mend makes the

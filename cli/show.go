@@ -46,7 +46,7 @@ attempts and errors, where it was started, and the command that resumes it.`,
 			d := detailOf(s, o, resume)
 			if _, waitsFor := o.Listening(""); len(waitsFor) > 0 {
 				if l, isLocal := t.(*target.Local); isLocal {
-					d.Kept, _ = l.KeptSignals(c.ctx, s.ID, o) // what cannot be read is shown as damage
+					d.Kept, d.Arrived, _ = l.KeptSignals(c.ctx, s.ID, o) // what cannot be read is shown as damage
 				}
 			}
 			return c.print(d, func() { showRun(c, s, o, &d, verbose) })
@@ -82,7 +82,8 @@ type detail struct {
 	Left        []show.Row        `json:"left_behind,omitempty"`
 	Lives       []lifeView        `json:"lives"`
 	Resume      string            `json:"resume_command,omitempty"`
-	Kept        []string          `json:"kept_signals,omitempty"` // that a waiting run has, and that none of its waits is for
+	Kept        []string          `json:"kept_signals,omitempty"`    // that a waiting run has, and that none of its waits is for
+	Arrived     []string          `json:"arrived_signals,omitempty"` // that it waits for, and has not taken yet
 }
 
 type lifeView struct {
@@ -169,6 +170,9 @@ func showRun(c *invocation, s *target.Run, o *outline.Outline, d *detail, verbos
 		}
 	}
 	showSurprise(c, s, o, d.Kept)
+	if len(d.Arrived) > 0 && !s.Paused { // else it seems to wait for what it has
+		out.Printf("It has its signal %s. %s\n", show.Escape(strings.Join(d.Arrived, ", ")), afterAnswer(c, s))
+	}
 	if slices.ContainsFunc(o.Waits, func(r *outline.Row) bool { return r.Kind == outline.Approval }) {
 		showAnswer(c, s)
 	}

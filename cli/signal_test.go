@@ -1,10 +1,18 @@
 package cli_test
 
 import (
+	"context"
+	"fmt"
+	"log/slog"
+	"path/filepath"
+	"strings"
 	"syscall"
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/holdfast-dev/holdfast/durable"
+	"github.com/holdfast-dev/holdfast/store/sqlite"
 )
 
 // A signal without a value would be a no to a wait for a yes or a no.
@@ -51,4 +59,46 @@ func TestASignalThatNoWaitIsForSaysThatItIsKeptAndWhatTheRunWaitsFor(t *testing.
 	d.ok("shop many 1 early")
 	a = d.ok("durable --store shop.db signal early word --value 1")
 	require.Contains(t, a.err, "early does not wait for word at the moment: the signal is kept until it does. It waits for no signal now.\n")
+}
+
+// A run that a program has started, and not a person at a terminal, has recorded no command. That
+// nobody executes it is said all the same, to whom sends it what it waits for, and to whom looks
+// why it does not go on.
+func TestAMessageToARunThatNobodyExecutesSaysSoAlsoWithoutACommandForIt(t *testing.T) {
+	d := newDesk(t)
+	st, err := sqlite.Open(filepath.Join(d.dir, "shop.db"))
+	require.NoError(t, err)
+	billing := durable.Define("billing", func(ctx context.Context, _ int) (int, error) {
+		_, err := durable.Await[bool](ctx, "paid")
+		return 0, err
+	})
+	asking := durable.Define("asking", func(ctx context.Context, _ int) (int, error) {
+		_, err := durable.Await[bool](ctx, "agree", durable.Prompt("Agree?"))
+		return 0, err
+	})
+	eng, err := durable.Open(t.Context(), st, durable.Options{Workflows: []durable.Definition{billing, asking}, Logger: slog.New(slog.DiscardHandler)})
+	require.NoError(t, err)
+	ctx := durable.NewContext(t.Context(), eng)
+	_, err = billing.Start(ctx, "b", 0)
+	require.NoError(t, err)
+	_, err = asking.Start(ctx, "a", 0)
+	require.NoError(t, err)
+	require.Eventually(t, func() bool {
+		list := d.ok("durable --store shop.db ls --status waiting").out
+		return strings.Count(list, "\n") == 2
+	}, patience, pause)
+	require.Equal(t, answer{"Sent other to b\n", "b does not wait for other at the moment: the signal is kept until it does. Now it waits for paid.\n", 0}, d.ok("durable --store shop.db signal b other --value true"), "its program lives")
+	require.NoError(t, eng.Close())
+	require.NoError(t, st.Close())
+	require.NotContains(t, d.ok("durable --store shop.db show b").out, "It has its signal", "it waits for it")
+
+	const nobody = "Nobody executes %s at the moment. Start the program that has its code.\n"
+	require.Equal(t, answer{"Sent paid to b\n", fmt.Sprintf(nobody, "b"), 0}, d.ok("durable --store shop.db signal b paid --value true"))
+	require.Equal(t, answer{"Approved a: Agree?\n", fmt.Sprintf(nobody, "a"), 0}, d.ok("durable --store shop.db approve a"))
+	shown := d.ok("durable --store shop.db show b").out
+	require.Contains(t, shown, "\nIt has its signal paid. Start the program that has its code.\n")
+	require.Contains(t, shown, "It has 1 signal that it does not wait for: other\n")
+	require.Contains(t, d.ok("durable --store shop.db show b --json").out, `"kept_signals":["other"],"arrived_signals":["paid"]`)
+	require.Contains(t, d.ok("durable --store shop.db show a").out, "\nIt was answered. Start the program that has its code.\n")
+	require.NotContains(t, d.ok("durable --store shop.db show a").out, "It has its signal", "it is said once")
 }

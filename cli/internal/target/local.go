@@ -321,28 +321,30 @@ func (l *Local) Outline(ctx context.Context, id string) (*outline.Builder, *Run,
 	return b, s, nil
 }
 
-// KeptSignals returns the names of the signals that a run has not taken and that none of its
-// waits is for now, o being its outline. Most such names are mistyped; some come early.
-func (l *Local) KeptSignals(ctx context.Context, id string, o *outline.Outline) ([]string, error) {
+// KeptSignals returns the names of the signals that a run has not taken, o being its outline: those
+// that no wait of it is for now (most are mistyped; some come early), and those that one takes once
+// the run is executed, without the answers to questions, which Approvals knows.
+func (l *Local) KeptSignals(ctx context.Context, id string, o *outline.Outline) (kept, arrived []string, err error) {
 	h, err := l.Store.Load(ctx, id, store.Cursor{})
 	if err != nil {
-		return nil, l.Lost(id, err)
+		return nil, nil, l.Lost(id, err)
 	}
 	past, err := history.Read(id, h.Events, o.Events)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
-	var names []string
 	for i := range h.Inbox {
 		m := &h.Inbox[i]
-		if m.Kind != store.KindSignal || past.Consumed(m) || slices.Contains(names, m.Name) {
+		if m.Kind != store.KindSignal || past.Consumed(m) || slices.Contains(kept, m.Name) || slices.Contains(arrived, m.Name) {
 			continue
 		}
 		if open, _ := o.Listening(m.Name); len(open) == 0 {
-			names = append(names, m.Name)
+			kept = append(kept, m.Name)
+		} else if open[0].Kind == outline.Wait {
+			arrived = append(arrived, m.Name)
 		}
 	}
-	return names, nil
+	return kept, arrived, nil
 }
 
 // An Unawaited is a run that waits, and has signals that none of its waits is for.
@@ -378,7 +380,7 @@ func (l *Local) Unawaited(ctx context.Context, limit int) ([]Unawaited, error) {
 				continue
 			}
 			o := b.Outline()
-			kept, err := l.KeptSignals(ctx, row.ID, o)
+			kept, _, err := l.KeptSignals(ctx, row.ID, o)
 			if _, waits := o.Listening(""); err == nil && len(kept) > 0 && len(waits) > 0 {
 				list = append(list, Unawaited{row.ID, kept, waits})
 			}
