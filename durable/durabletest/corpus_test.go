@@ -107,6 +107,11 @@ var corpusWrong = []wrong{
 		_, err := step(ctx, time.Now().Month().String(), in)
 		return "", err
 	}, says: []string{"January", "durable.Now"}},
+	{name: "office hours decide", fn: sometimes(func(now time.Time) bool { return now.Hour() >= 9 && now.Hour() < 17 }), says: []string{"sometimes", "durable.Now"}},
+	{name: "before noon or after", fn: sometimes(func(now time.Time) bool { return now.Hour() < 12 }), says: []string{"sometimes", "durable.Now"}},
+	{name: "the half of the hour", fn: sometimes(func(now time.Time) bool { return now.Minute() >= 30 }), says: []string{"sometimes", "durable.Now"}},
+	{name: "the half of the year", fn: sometimes(func(now time.Time) bool { return now.Month() > time.June }), says: []string{"sometimes", "durable.Now"}},
+	{name: "an odd number of nanoseconds", fn: sometimes(func(now time.Time) bool { return now.UnixNano()%2 == 1 }), says: []string{"sometimes", "durable.Now"}},
 	{name: "the time in the output", fn: func(ctx context.Context, in int) (string, error) {
 		_, err := step(ctx, "a", in)
 		return time.Now().String(), err
@@ -597,5 +602,18 @@ func TestWrongWorkflowsAreCaughtWithTheirMistakeNamed(t *testing.T) {
 			require.NotContains(t, err.Error(), "durable.Patched", "nobody has changed the code")
 			require.NotContains(t, err.Error(), "Or run this with")
 		})
+	}
+}
+
+// sometimes makes a call if the clock says so.
+func sometimes(when func(now time.Time) bool) workflow {
+	return func(ctx context.Context, in int) (string, error) {
+		if when(time.Now()) {
+			if _, err := step(ctx, "sometimes", in); err != nil {
+				return "", err
+			}
+		}
+		_, err := step(ctx, "a", in)
+		return "", err
 	}
 }

@@ -396,11 +396,13 @@ func (s *survival) reachesAnEnd(ctx context.Context, b *birth, how string, at *s
 	return got, nil
 }
 
-// pauses holds the times between two replays of the same history, so that seconds,
-// hours, days and months differ.
-var pauses = []time.Duration{
-	25*time.Hour + 61*time.Minute + 1700*time.Millisecond, 1013 * time.Microsecond, 7*time.Minute + 7*time.Microsecond, 31 * 24 * time.Hour,
-}
+// pauses holds the times between two replays of the same history. Over all replays each half of
+// a minute, an hour, a day, a week and a year has some, and each third of a day, whenever the
+// first is: a decision by the clock is mostly one of few ways. An odd number of nanoseconds
+// reaches what counts those. The short ones are for what is remembered for a while.
+var pauses = []time.Duration{longPause, 1013 * time.Microsecond, longPause, 7*time.Minute + 7*time.Microsecond}
+
+const longPause = 31*24*time.Hour + 5*time.Hour + 17*time.Minute + 13*time.Second + 137_211_101
 
 // replay replays the history of the undisturbed run, at other times of day.
 func (s *survival) replay(ctx context.Context, data *memory.Store) error {
