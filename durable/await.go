@@ -37,9 +37,9 @@ func Prompt(text string) AwaitOption {
 	return func(o *awaitOptions) { o.prompt = store.CleanText(text) }
 }
 
-// Timeout limits the wait; without it, a wait has no limit. A wait that has timed out
-// returns an error that matches ErrTimeout, on replay too, even if a signal has come
-// since. A signal that was durable before that counts.
+// Timeout limits the wait; without it, a wait has no limit. One that has timed out returns an error
+// that matches ErrTimeout, on replay too, even if a signal has come since. A signal that was durable
+// before that counts. d must not be negative: of what is left until a moment, give max(d, 0).
 func Timeout(d time.Duration) AwaitOption {
 	return func(o *awaitOptions) { o.timeout, o.limited = d, true }
 }
@@ -158,7 +158,7 @@ func (a *awaiting) perform(ctx context.Context, o []AwaitOption) error {
 		return fmt.Errorf("durable: Await %q: %w", a.name, err)
 	}
 	if a.limited && (a.timeout < 0 || a.timeout > MaxSleep) {
-		return fmt.Errorf("durable: Await %q: the time limit %s is not between 0 and %s: %w", a.name, a.timeout, MaxSleep, ErrInvalid)
+		return fmt.Errorf("durable: Await %q: the time limit %s is not between 0 and %s; what is left until a moment that may have passed is max(d, 0): %w", a.name, a.timeout, MaxSleep, ErrInvalid)
 	}
 	if len(a.prompt) > guard.MaxText {
 		return fmt.Errorf("durable: Await %q: the prompt is %d bytes long; at most %d are allowed: %w", a.name, len(a.prompt), guard.MaxText, ErrInvalid)

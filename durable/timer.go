@@ -15,10 +15,10 @@ import (
 // MaxSleep limits a sleep or a time limit: a hundred years.
 const MaxSleep = 100 * 365 * 24 * time.Hour
 
-// Sleep waits for d. It records the moment at which it ends before it begins to wait: a
-// restart does not begin the sleep again, and after a restart later than that moment it
-// does not wait at all. It costs one write. d must not be negative; with a d of zero it
-// returns at once and records only the call.
+// Sleep waits for d. It records the moment at which it ends before it begins to wait: a restart
+// does not begin the sleep again, and after a restart later than that moment it does not wait
+// at all. It costs one write. d must not be negative, as what is left until a moment may be:
+// SleepUntil takes that. With a d of zero it returns at once and records only the call.
 //
 // Sleep refuses a context to which the workflow has given a deadline of its own
 // (context.WithTimeout): a later process would not see the same time pass. The run is
@@ -34,7 +34,7 @@ func Sleep(ctx context.Context, d time.Duration) error {
 		return err
 	}
 	if d < 0 || d > MaxSleep {
-		return fmt.Errorf("durable: Sleep: %s is not between 0 and %s: %w", d, MaxSleep, ErrInvalid)
+		return fmt.Errorf("durable: Sleep: %s is not between 0 and %s; SleepUntil takes a moment that may have passed: %w", d, MaxSleep, ErrInvalid)
 	}
 	return sleepIn(ctx, s, d, func() store.Time {
 		// A run that comes from an executor whose clock was a little ahead sleeps

@@ -112,6 +112,27 @@ var corpusWrong = []wrong{
 	{name: "the half of the hour", fn: sometimes(func(now time.Time) bool { return now.Minute() >= 30 }), says: []string{"sometimes", "durable.Now"}},
 	{name: "the half of the year", fn: sometimes(func(now time.Time) bool { return now.Month() > time.June }), says: []string{"sometimes", "durable.Now"}},
 	{name: "an odd number of nanoseconds", fn: sometimes(func(now time.Time) bool { return now.UnixNano()%2 == 1 }), says: []string{"sometimes", "durable.Now"}},
+	{name: "a sleep for what is left", fn: func(ctx context.Context, in int) (string, error) {
+		until := durable.Now(ctx).Add(time.Hour)
+		if err := durable.Sleep(ctx, 30*time.Minute); err != nil {
+			return "", err
+		}
+		return "", durable.Sleep(ctx, until.Sub(durable.Now(ctx))) // is below zero after an outage
+	}, says: []string{"a call that is refused", "SleepUntil", "eight days later"}},
+	{name: "a timeout of what is left", fn: func(ctx context.Context, in int) (string, error) {
+		until := durable.Now(ctx).Add(time.Hour)
+		if _, err := step(ctx, "a", in); err != nil {
+			return "", err
+		}
+		if err := durable.Sleep(ctx, time.Minute); err != nil {
+			return "", err
+		}
+		_, err := durable.Await[int](ctx, "b", durable.Timeout(until.Sub(durable.Now(ctx))))
+		if errors.Is(err, durable.ErrTimeout) {
+			err = nil
+		}
+		return "", err
+	}, says: []string{"a call that is refused", "max(d, 0)", "eight days later"}},
 	{name: "the time in the output", fn: func(ctx context.Context, in int) (string, error) {
 		_, err := step(ctx, "a", in)
 		return time.Now().String(), err

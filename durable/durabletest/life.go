@@ -32,10 +32,27 @@ func (l *lived) holds(how string) error {
 }
 
 // A stop is what happens to a run from outside after a write of its first process:
-// it is cancelled, or so much time passes that it is late.
+// it is cancelled, or so much time passes that it is late, or its process ends and none
+// comes for as long as an outage.
 type stop struct {
 	at   int
 	late bool
+	down bool
+}
+
+// outage is longer than most waits that a workflow bounds: of what it has still to wait for
+// when it goes on, all may be over.
+const outage = 8 * 24 * time.Hour
+
+// isOutage reports whether it is that no process comes for long.
+func (f *stop) isOutage() bool { return f != nil && f.down }
+
+// deaths returns the ends of processes that belong to it.
+func (f *stop) deaths() []death {
+	if f.isOutage() {
+		return []death{{at: f.at, after: true}}
+	}
+	return nil
 }
 
 // lives executes the run in one process after the other, each of which ends as
@@ -59,7 +76,7 @@ func (s *survival) lives(ctx context.Context, b *birth, deaths []death, from *st
 		err := s.life(ctx, m, l, from)
 		if !m.IsDead() || err != nil && ctx.Err() != nil {
 			if err == nil {
-				err = s.finish(ctx, l, from != nil)
+				err = s.finish(ctx, l, from != nil && !from.isOutage())
 			}
 			if err != nil {
 				_ = l.data.Close()
@@ -70,6 +87,9 @@ func (s *survival) lives(ctx context.Context, b *birth, deaths []death, from *st
 		m.bury(ctx)
 		if s.realTime {
 			time.Sleep(time.Millisecond)
+		}
+		if from.isOutage() {
+			time.Sleep(outage)
 		}
 	}
 }
@@ -116,7 +136,7 @@ func (s *survival) life(ctx context.Context, m *process, l *lived, from *stop) (
 		return err
 	}
 	defer func() { _ = eng.Close() }()
-	if from != nil {
+	if from != nil && !from.down {
 		m.thenAt, m.then = from.at, func() { from.happen(ctx, eng) }
 	}
 	ctx, end := context.WithTimeout(durable.NewContext(ctx, eng), s.within())

@@ -39,8 +39,9 @@ const replays = 12
 //     and one that ends just after it, and a new engine that continues the run; then
 //     with processes that end again and again. The run must make the same calls, by
 //     order and name, have the same outcome, and leave the same World;
-//  5. for each write, or a Sample, cancelled there, and with a deadline that passes
-//     there. It must reach some end, and the Invariant must hold;
+//  5. for each write, or a Sample, cancelled there, with a deadline that passes there,
+//     and with a process that ends there and a new engine eight days later, when waits
+//     are over. It must reach some end, and the Invariant must hold;
 //  6. the replay in a separate process, if t is a *testing.T: the test binary, with
 //     only this test. There the test is executed up to this call, and earlier calls
 //     of Survives do nothing.
@@ -168,7 +169,7 @@ func (s *survival) kills(ctx context.Context, want *lived) error {
 	return s.trial(ctx, want, fmt.Sprintf("its process ended %d times in a row", len(again)), again)
 }
 
-// stops cancels runs, and lets deadlines pass.
+// stops cancels runs, lets deadlines pass, and leaves runs alone for long.
 func (s *survival) stops(ctx context.Context, want *lived) error {
 	for _, at := range sampled(len(want.writes), s.sampleOf(2)) {
 		how := fmt.Sprintf("it was cancelled just after write %d of %d", at, len(want.writes))
@@ -185,6 +186,10 @@ func (s *survival) stops(ctx context.Context, want *lived) error {
 		}
 		how = fmt.Sprintf("its deadline passed during write %d of %d", at, len(want.writes))
 		if err := s.stopped(ctx, late, how, &stop{at: at, late: true}); err != nil {
+			return err
+		}
+		how = fmt.Sprintf("its process ended just after write %d of %d, and the next one began eight days later", at, len(want.writes))
+		if err := s.stopped(ctx, s.birth, how, &stop{at: at, down: true}); err != nil {
 			return err
 		}
 	}
@@ -380,7 +385,10 @@ func (s *survival) stopped(ctx context.Context, b *birth, how string, at *stop) 
 // reachesAnEnd executes a run that must reach an end at which all that is declared holds. The
 // caller closes its data.
 func (s *survival) reachesAnEnd(ctx context.Context, b *birth, how string, at *stop) (*lived, error) {
-	got, err := s.lives(ctx, b, nil, at)
+	got, err := s.lives(ctx, b, at.deaths(), at)
+	if at.isOutage() && as[*breach](err) {
+		err = fmt.Errorf("%w\nThat was when %s", err, how)
+	}
 	if err != nil {
 		return nil, within(how, err)
 	}
