@@ -18,7 +18,7 @@ var (
 	// ErrOutsideRun: a durable call was made with a context that belongs to no run.
 	ErrOutsideRun = errors.New("durable: this call needs the context a workflow function was given")
 	// ErrNested: a durable call was made with the context of a step's body.
-	ErrNested = errors.New("durable: a step's body cannot make durable calls with its own context")
+	ErrNested = commit.ErrNested
 	// ErrConcurrent: two durable calls were in progress in one scope.
 	ErrConcurrent = misuse.ErrConcurrent
 	// ErrNoEngine: the context carries no engine and there is no default one.

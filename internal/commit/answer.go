@@ -18,6 +18,8 @@ var (
 	ErrLost = errors.New("durable: the run was taken by another executor")
 	// ErrUnavailable: the store could not be reached.
 	ErrUnavailable = errors.New("durable: the store is not available")
+	// ErrNested: a step's body has called what it must not. The store was not asked.
+	ErrNested = errors.New("durable: a step's body cannot make durable calls with its own context")
 	// ErrNotResumable: the run takes no such act. The store was not asked.
 	ErrNotResumable = errors.New("durable: run not resumable")
 )
@@ -70,7 +72,7 @@ func (e *noRun) Error() string { return "not found" }
 func (e *noRun) Unwrap() error { return e.NotFoundError }
 
 // answered reports whether err is an answer of the store, or says what is wrong with its
-// content. Any other says that the store could not be reached.
+// content or with the call. Any other says that the store could not be reached.
 func answered(err error) bool {
 	if future := (*history.FutureEventError)(nil); errors.As(err, &future) {
 		return true
@@ -78,7 +80,7 @@ func answered(err error) bool {
 	for _, known := range []error{
 		store.ErrNotFound, store.ErrClosed, store.ErrInvalid, store.ErrCorrupt, store.ErrSchema,
 		store.ErrStatus, store.ErrOwned, store.ErrOccupied, store.ErrFenced, store.ErrTooLarge, store.ErrExists, store.ErrRevision, store.ErrCancelAsked,
-		store.ErrUnsupported, ErrNotResumable, context.Canceled, context.DeadlineExceeded,
+		store.ErrUnsupported, ErrNested, ErrNotResumable, context.Canceled, context.DeadlineExceeded,
 	} {
 		if errors.Is(err, known) {
 			return true
