@@ -230,7 +230,9 @@ func plainPath(path string) error {
 	switch {
 	case path == "":
 		return fmt.Errorf("sqlite: the path is empty: %w", store.ErrInvalid)
-	case strings.HasPrefix(path, "file:"), strings.ContainsRune(path, 0):
+	// The terminal takes sqlite:app.db for app.db: with one variable for both, program and
+	// terminal would have two files.
+	case strings.HasPrefix(path, "file:"), strings.HasPrefix(path, "sqlite:"), strings.ContainsRune(path, 0):
 		return fmt.Errorf("sqlite: %q is not a plain path: give the path alone, and options apart: %w", path, store.ErrInvalid)
 	}
 	return nil

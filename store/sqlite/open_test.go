@@ -93,6 +93,7 @@ func TestWhatCannotBeOpenedSaysWhy(t *testing.T) {
 	}{
 		"empty path":     {path: "", want: store.ErrInvalid, says: "empty"},
 		"a DSN":          {path: "file:x.db?mode=ro", want: store.ErrInvalid, says: "plain path"},
+		"the terminal's": {path: "sqlite:x.db", want: store.ErrInvalid, says: "plain path"},
 		"NUL":            {path: "a\x00b", want: store.ErrInvalid},
 		"a directory":    {path: dir, want: store.ErrInvalid, says: "directory"},
 		"no directory":   {path: filepath.Join(dir, "none", "x.db"), want: fs.ErrNotExist},
