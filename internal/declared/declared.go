@@ -42,7 +42,7 @@ func (d *Declared) Store(ctx context.Context, st store.Store, by string, log *sl
 	case d.storing <- struct{}{}:
 		defer func() { <-d.storing }()
 	case <-ctx.Done():
-		return fmt.Errorf("durable: another call of Recover is storing the queues and schedules: %w", context.Cause(ctx))
+		return fmt.Errorf("durable: Recover has not stored the queues and schedules: %w", context.Cause(ctx))
 	}
 	if d.stored {
 		return nil
