@@ -349,7 +349,7 @@ Workflow order-42 completed: {"tracking":"H-7"}
 	},
 	{
 		name: "approve", line: "durable approve order-41",
-		want: "Approved order-41: Ship order-41?\n",
+		want: "Nobody executes order-41 at the moment. Start the program that has its code.\nApproved order-41: Ship order-41?\n",
 	},
 	{
 		name: "fork", line: "durable fork order-40 --from reserve --id order-43", play: func(_ *desk, s *screen) {
