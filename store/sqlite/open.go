@@ -230,8 +230,7 @@ func plainPath(path string) error {
 	switch {
 	case path == "":
 		return fmt.Errorf("sqlite: the path is empty: %w", store.ErrInvalid)
-	// The terminal takes sqlite:app.db for app.db: with one variable for both, program and
-	// terminal would have two files.
+	// The terminal takes sqlite:app.db for app.db: one DSN for it and the program made two files.
 	case strings.HasPrefix(path, "file:"), strings.HasPrefix(path, "sqlite:"), strings.ContainsRune(path, 0):
 		return fmt.Errorf("sqlite: %q is not a plain path: give the path alone, and options apart: %w", path, store.ErrInvalid)
 	}
