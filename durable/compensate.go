@@ -23,22 +23,20 @@ type undo struct {
 	undoes string // key of the call that followed; empty: none did
 }
 
-// Compensate registers fn to be run if the run fails or is cancelled. fn undoes the
-// effect of the step that follows. Register it before that step, because an attempt
-// whose outcome is unknown needs undoing too; so fn must be able to undo what was never
-// done.
+// Compensate registers fn to be run if the run fails or is cancelled. fn undoes the effect of the step
+// that follows. Register it before that step, because an attempt whose outcome is unknown needs
+// undoing too; so fn must be able to undo what was never done.
 //
-// Compensations run in the reverse order of their registration, each as a step
-// with the default Policy, so that after a crash in between none that is done runs
-// again. One that fails for good does not stop the others; the run's error then
-// includes its error. A run that was undone is not offered for Resume: it can continue
-// from a checkpoint before the first step that was undone, and such steps are then made
-// again with another IdempotencyKey. A compensation belongs to the step, child, branch
-// or Map that is called next in the same function. Registering costs nothing; but the first
-// step of a branch or an item behind it costs another write.
+// Compensations run in the reverse order of their registration, each as a step with the default
+// Policy, so that after a crash in between none that is done runs again. One that fails for good does
+// not stop the others; the run's error then includes its error. A run that was undone is not offered
+// for Resume: it can continue from a checkpoint before the first step that was undone, and such steps
+// are then made again with another IdempotencyKey. A compensation belongs to the step, child, branch
+// or Map that is called next in the same function. Registering costs nothing; but the first step of a
+// branch or an item behind it costs another write.
 //
-// Errors: ErrInvalid for a nil fn; ErrNested in a compensation; those of every durable call
-// (package documentation, Errors). The failure of fn is part of the error of the run.
+// Errors: ErrInvalid for a nil fn; ErrNested in a compensation; those of every durable call (package
+// documentation, Errors). The failure of fn is part of the error of the run.
 func Compensate(ctx context.Context, name string, fn func(ctx context.Context) error) error {
 	s, err := scopeOf(ctx, name)
 	if err != nil {
@@ -95,8 +93,7 @@ func (un *undoing) add(u *undo) {
 	un.some.Store(true)
 }
 
-// follow tells compensations which call has followed their registration. A call without
-// an effect of its own does not count.
+// follow tells compensations which call has followed their registration. One without an effect of its own does not count.
 func (un *undoing) follow(list []*undo, key string, kind history.CallKind) (counts bool) {
 	if kind != history.CallStep && kind != history.CallChild && kind != history.CallGo && kind != history.CallMap {
 		return false
@@ -109,8 +106,7 @@ func (un *undoing) follow(list []*undo, key string, kind history.CallKind) (coun
 	return true
 }
 
-// stopped notes after which call, and after how many waits since then, the context of a
-// scope has ended.
+// stopped notes after which call, and after how many waits since then, the context of a scope has ended.
 func (un *undoing) stopped(path string, after, waits int32) {
 	un.mu.Lock()
 	defer un.mu.Unlock()
@@ -120,9 +116,9 @@ func (un *undoing) stopped(path string, after, waits int32) {
 	}
 }
 
-// dependsOn reports whether the beginning of a step has to be on record, so that a process that takes over in the middle
-// of it comes to the compensations registered before it although the run was stopped meanwhile: it begins no branch and
-// no item of which nothing is recorded, and goes no further than a call whose outcome waits for the next write.
+// dependsOn reports whether the beginning of a step has to be on record. If the run is stopped before another process takes
+// it over, that one comes to the compensations registered before the step only then: it begins no branch and no item of
+// which nothing is recorded, and goes no further than a call whose outcome waits for the next write.
 func (un *undoing) dependsOn(c *call) bool {
 	return c.undoable && un.run.log.Stashes() || c.ordinal == 1 && c.scope.path != "" && un.some.Load() && !c.scope.undo
 }

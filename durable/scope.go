@@ -167,9 +167,8 @@ type call struct {
 	// placed: it was given its ordinal, and nothing of it is in the log yet.
 	placed bool
 	// limited: it is to wait with a context that has a deadline of the code's own.
-	limited bool
-	// undoable: a compensation was registered just before it.
-	undoable bool
+	limited  bool
+	undoable bool // a compensation was registered just before it
 	// codeless: the code of the child run that it starts is not here.
 	codeless error
 }

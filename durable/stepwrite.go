@@ -58,8 +58,7 @@ func (st *step) recordBegin(n int, probation bool) error {
 	}
 	ev := st.newEvent(store.StepStarted, n, history.Encode(&history.Begun{Input: st.inputHash(), Once: st.once, Probation: probation && !st.once}))
 	w := &commit.Write{Events: []store.Event{ev}}
-	// Not by run.write, which is for outcomes: it would end the trial of a suspect,
-	// and its probation, before the suspected body has run.
+	// Not by run.write, which is for outcomes: it would end the trial of a suspect, and its probation, before the body has run.
 	if err := r.eng.committer.Commit(context.Background(), &r.log, w); err != nil {
 		return err
 	}
