@@ -1,7 +1,10 @@
+//go:build unix
+
 package cli_test
 
 import (
 	"os"
+	"os/exec"
 	"os/user"
 	"path/filepath"
 	"strconv"
@@ -118,7 +121,8 @@ func (d *desk) somebody() *desk {
 		require.NoError(d.t, err)
 		gid, err := strconv.ParseUint(u.Gid, 10, 32)
 		require.NoError(d.t, err)
-		s.as = &syscall.Credential{Uid: uint32(uid), Gid: uint32(gid)}
+		nobody := &syscall.Credential{Uid: uint32(uid), Gid: uint32(gid)}
+		s.as = func(cmd *exec.Cmd) { cmd.SysProcAttr = &syscall.SysProcAttr{Credential: nobody} }
 		require.NoError(d.t, os.Chmod(bin, 0o755))
 	}
 	return s

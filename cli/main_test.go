@@ -49,7 +49,7 @@ type desk struct {
 	t   *testing.T
 	dir string
 	env []string
-	as  *syscall.Credential // what sh runs as; nil: as the tests
+	as  func(*exec.Cmd) // lets what sh runs be another user; nil: it is that of the tests
 }
 
 func newDesk(t *testing.T, env ...string) *desk {
@@ -81,7 +81,7 @@ func (d *desk) sh(line string) answer {
 	cmd := exec.CommandContext(ctx, "sh", "-c", line)
 	cmd.Dir, cmd.Env = d.dir, d.env
 	if d.as != nil {
-		cmd.SysProcAttr = &syscall.SysProcAttr{Credential: d.as}
+		d.as(cmd)
 	}
 	var out, errs bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &out, &errs
