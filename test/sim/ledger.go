@@ -184,6 +184,9 @@ func (x *pass) returned(out string, err error) {
 	if x.process.isDead() || isGone(err) {
 		return
 	}
+	x.mu.Lock()
+	undos := slices.Clone(x.undos)
+	x.mu.Unlock()
 	l := x.sim.ledger
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -195,9 +198,7 @@ func (x *pass) returned(out string, err error) {
 	if isStop(classify(err)) && x.sim.ownerOf(x.run) != x.process.id() {
 		return // as in saw
 	}
-	x.mu.Lock()
-	defer x.mu.Unlock()
-	t.mustUndo = slices.Clone(x.undos)
+	t.mustUndo = undos
 	var failed *durable.StepError
 	t.stepFailed = errors.As(err, &failed)
 }
@@ -233,6 +234,7 @@ func (l *ledger) begin(x *pass, a durable.AttemptInfo, scope, path string, n *No
 	if x.process.isDead() {
 		return func() {}
 	}
+	undone := x.undoing(scope, path)
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	lineage := l.run(x.run).lineage
@@ -272,7 +274,7 @@ func (l *ledger) begin(x *pass, a durable.AttemptInfo, scope, path string, n *No
 		}
 	}
 	if n.Do != Undo {
-		l.run(x.run).firm = append(l.run(x.run).firm, x.undoing(scope, path)...)
+		l.run(x.run).firm = append(l.run(x.run).firm, undone...)
 	}
 	b.begun[a.Number]++
 	if n.Do == Once && b.begun[a.Number] > 1 {
