@@ -56,8 +56,7 @@ func fail(name, what string, err error, wrote bool) error {
 	case !ok:
 		return fmt.Errorf("sqlite: %s: %s: %w", name, what, err)
 	}
-	switch {
-	case e.Code == sqlite3.ErrFull, e.Code == sqlite3.ErrIoErr && e.SystemErrno == syscall.ENOSPC && !wrote:
+	if e.Code == sqlite3.ErrFull || e.Code == sqlite3.ErrIoErr && e.SystemErrno == syscall.ENOSPC && !wrote {
 		return fmt.Errorf("sqlite: %s: %s: the file %w: the disk is full or the file has reached its largest size; nothing was written; free some space and try again: %w", name, what, store.ErrReadOnly, err)
 	}
 	switch e.Code {

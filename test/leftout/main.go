@@ -22,12 +22,12 @@ func traced() (string, error) {
 	return "the tests that make system calls of SQLite fail were left out: there is no strace in the PATH. Install strace to run them", nil
 }
 
-// rooted says what one test of store/postgres needs.
+// rooted says what a test of store/postgres needs, and two of the terminal.
 func rooted() (string, error) {
 	if os.Geteuid() == 0 || runtime.GOOS != "linux" {
 		return "", nil
 	}
-	return "the test of executors whose processes are hidden (hidepid) was left out: only root can make a /proc of its own", nil
+	return "the test of executors whose processes are hidden (hidepid), and the terminal's of a full disk and of the file of another user's program, were left out: only root can mount, and be somebody else", nil
 }
 
 // onServer says what the tests with PostgreSQL need. Without a server nothing else matters to them.
